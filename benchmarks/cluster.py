@@ -1,16 +1,18 @@
 """How many rows a second the workers of a cluster and one learner take: stage costs, a model made of them, and runs.
 
     python benchmarks/cluster.py stages --rows 400000          # measure what each stage costs; writes stages.json
-    python benchmarks/cluster.py nodes --rows 400000           # runs on clusters of 1 to 4 nodes on this machine
-    python benchmarks/cluster.py link --mbit 100 400 --rows 400000   # runs over a slow link (root, network namespaces)
+    python benchmarks/cluster.py servers                       # the same for rounds over servers; writes rounds.json
+    python benchmarks/cluster.py nodes --plan servers --rows 600000 --format vw   # runs on 1 to 4 nodes, and the model
+    python benchmarks/cluster.py link --plan rounds --mbit 200   # runs over a slow link (root, network namespaces)
+    python benchmarks/cluster.py table                         # all of these runs beside the model, with errors
     python benchmarks/cluster.py ratio --rows 400000           # whole runs with and without Ray, its start not counted
-    python benchmarks/cluster.py recovery --rows 400000        # a run whose learner is killed half way
-    python benchmarks/cluster.py servers --rows 400000         # stages of rounds over servers, and runs with some
+    python benchmarks/cluster.py recovery --rows 400000        # a run whose learner (or a server) is killed half way
     python benchmarks/cluster.py chart                         # docs/figures/cluster.svg, from the stages
-    python benchmarks/cluster.py servers-chart                 # docs/figures/servers.svg, from those of rounds
 
-All commands write to and read from the folder `--folder` (the rows, and stages.json). The numbers and what follows from
-them are in docs/cluster.md. A run on simulated nodes shares the cores of this machine: the model is asked for the same.
+`--plan` is workers (whole runs), servers (whole runs) or rounds (only the rounds over servers, whose rows are there).
+All commands write to and read from the folder `--folder` (the rows, stages.json, rounds.json, checked.json). The
+numbers and what follows from them are in docs/cluster.md. A run on simulated nodes shares the cores of this machine:
+the model is asked for the same.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from cluster_rounds import Costs, Layout, bytes_per_row, simulate
+from cluster_rounds import Costs, Layout, Simulated, bytes_per_row, simulate
 
 import ftprl
 from ftprl.data import Batch
@@ -300,21 +302,24 @@ def check(
     if plan == "servers":
         options |= {"servers": count, "round_rows": round_rows}
     trained(path, **options)  # workers start
-    start = min(FEW / trained(rows_of(folder, format, FEW), **options)[0] for _ in range(2))
+    # A run that is nothing but its start; with servers that is one in which they get the table.
+    few = FEW if plan == "workers" else 64 * min(4096, round_rows) + 2 * round_rows
+    start = min(few / trained(rows_of(folder, format, few), **options)[0] for _ in range(2))
     before = 0 if wire is None else wire()
     rate, reading = max((trained(path, **options) for _ in range(2)), key=lambda one: one[0])
     arrived = 0 if wire is None else (wire() - before) / 2
     stages = known(folder, format)
-    limits = stages.rows_per_second(count, cores=cores, far=(count - 1) / count, link=link)
+    far = 1.0 if mbit else (count - 1) / count  # with a link all rows are read on the other node
+    limits = stages.rows_per_second(count, cores=cores, far=far, link=link)
     limit = min(limits, key=lambda one: limits[one])
     if plan == "workers":
         moved = (arrived or reading["bytes"]) / reading["rows"]
         computed = with_start(rows, limits[limit], start)
         save(folder, Checked(plan, count, 1, mbit, rate, computed, limit, moved, stages.size))
         return
-    costs, alone = round_costs(folder, 8, round_rows, format), 64 * min(4096, round_rows)
+    costs = round_costs(folder, 8, round_rows, format)
     found = simulate(costs, layout, round_rows=round_rows, link=link, cores=cores)
-    seconds = start + alone / limits[limit] + (rows - alone) / found.rate
+    seconds = start + (rows - few) / found.rate
     moved = reading["exchange"]["bytes_per_row"]
     save(folder, Checked(plan, count, round_rows, mbit, rate, rows / seconds, found.limit, moved, bytes_per_row(costs)))
 
@@ -544,7 +549,7 @@ def messages() -> dict[str, float]:
     return {
         "submit": submit,
         "serve": serve,
-        "result": (spent[1] - spent[0]) / 15,
+        "result": max(0.0, spent[1] - spent[0]) / 15,
         "hop": near[0] - store * array.nbytes - serve,
         "small_hop": small[0] - serve,
         "background": max(0.0, every - submit - serve),
@@ -561,18 +566,24 @@ def seconds_of(process: int | None) -> float:
     if process is not None:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / tick
+    total = 0.0
+    for one in members():
+        with suppress(OSError):
+            total += seconds_of(one)
+    return total
+
+
+def members() -> list[int]:
+    """This process and all that it has started."""
     parents = {}
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
             if entry.name.isdigit():
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    total, members = 0.0, [os.getpid()]
-    while members:
-        one = members.pop()
-        with suppress(OSError):
-            total += seconds_of(one)
-        members += [child for child, parent in parents.items() if parent == one]
-    return total
+    found = [os.getpid()]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
 
 
 def round_costs(folder: Path, scales: int, round_rows: int, format: str = "vw") -> Costs:
@@ -644,28 +655,36 @@ def placed(rows: Batch) -> Batch:
 # ---- recovery ----
 
 
-def recovery(folder: Path, rows: int, format: str) -> None:
-    """A run whose learner is killed half way: how long it takes until another one learns."""
+def recovery(folder: Path, rows: int, format: str, plan: str) -> None:
+    """A run whose learner, or one of whose servers, is killed half way: how long it takes until all goes on.
+
+    The model: the run loses the rows since the last checkpoint (here none) and what it takes to start a learner, which
+    is what a run of a few rows takes.
+    """
     path, times = rows_of(folder, format, rows), dict[str, float]()
 
     def listen(event: dict[str, Any]) -> None:
         if event["event"] == "checkpoint" and event["rows"] >= rows // 2 and "killed" not in times:
-            os.kill(learner(), signal.SIGKILL)
+            os.kill(learner() if plan == "workers" else server(), signal.SIGKILL)
             times["killed"] = time.perf_counter()
         elif event["event"] == "resume":
             times["resumed"], times["row"] = time.perf_counter(), event["rows"]
         elif event["event"] == "tick" and "resumed" in times:
             times.setdefault("learned", time.perf_counter())
 
-    options: dict[str, Any] = {"engine": "ray", "workers": 2, "checkpoint": folder / "run.ck", "every": rows // 4}
+    options: dict[str, Any] = {"engine": "ray", "workers": 2, "checkpoint": f"file://{folder}/run", "every": rows // 4}
+    if plan == "servers":
+        options |= {"servers": 2, "round_rows": 4096}
     with started(cpus=3):
-        trained(path, engine="ray", workers=2)  # workers start
+        few = rows_of(folder, format, FEW)
+        trained(few, engine="ray", workers=2)  # workers start
+        start = min(FEW / trained(few, **options)[0] for _ in range(2))
         plain = rows / trained(path, **options)[0]
         disturbed = rows / trained(path, listener=listen, **options)[0]
-    (folder / "run.ck").unlink()
     print(
-        f"{format}: {plain:.2f} s without and {disturbed:.2f} s with a kill after row {times['row']:,.0f}: another"
-        f" learner was ready after {times['resumed'] - times['killed']:.2f} s and learned the first rows"
+        f"{plan}, {format}: {plain:.2f} s without and {disturbed:.2f} s with a kill after row {times['row']:,.0f}"
+        f" (computed: {plain + start:.2f} s): another learner was ready after"
+        f" {times['resumed'] - times['killed']:.2f} s and learned the first rows"
         f" {times['learned'] - times['resumed']:.2f} s later"
     )
 
@@ -674,6 +693,15 @@ def learner() -> int:
     """The process that learns for this one."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return next(int(one) for one in children if b"learner_process" in Path(f"/proc/{one}/cmdline").read_bytes())
+
+
+def server() -> int:
+    """A process that has a part of the table of a run of this one."""
+    for one in members():
+        with suppress(OSError):
+            if b"ray::_Server" in Path(f"/proc/{one}/cmdline").read_bytes():
+                return one
+    raise SystemExit("no server runs")
 
 
 # ---- a slow link ----
@@ -783,48 +811,71 @@ def linked(mbit: int) -> Iterator[None]:
 
 
 def chart(folder: Path, target: Path) -> None:
-    """Rows a second against the number of workers, with what ends the growth."""
+    """Rows a second against the number of workers for both plans, with what ends the growth."""
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams["svg.hashsalt"] = "ftprl"
-    figure, axes = plt.subplots(figsize=(8.2, 4.2), layout="constrained")
-    counts = np.arange(1, 17)
-    colours = ("#1b6ca8", "#7a5195", "#c1532b", "#3b7d3f")
-    for format, colour in zip(FORMATS, colours, strict=True):
-        for scales, style in ((8, "-"), (1, "--")):
+    plt.rcParams.update({"svg.hashsalt": "ftprl", "font.size": 12})
+    figure, (upper, lower) = plt.subplots(2, 1, figsize=(6.4, 9.2), layout="constrained")
+    counts, colours = [1, 2, 4, 8, 16, 32, 64], {8: "#1b6ca8", 1: "#c1532b"}
+    named = {8: "eight scales", 1: "one scale"}
+    alone = {}
+    for scales, colour in colours.items():
+        for format, style in (("vw", "-"), ("csv.gz", "--")):
             costs = known(folder, format, scales)
-            rates = [min(costs.rows_per_second(int(count)).values()) for count in counts]
-            label = f"{format}, {'eight scales' if scales == 8 else 'one scale'}"
-            axes.plot(counts, np.array(rates) / 1e6, style, color=colour, label=label)
-    size = known(folder, "csv").size
-    for gbit in (1, 10):
-        rate = gbit * 1e9 / 8 / size / 1e6
-        axes.axhline(rate, color="grey", linewidth=0.8, linestyle=":")
-        axes.annotate(f"{gbit} Gbit/s to the learner", (16, rate), ha="right", va="bottom", color="grey", fontsize=8)
-    axes.set(xlabel="workers, each with a core of its own", ylabel="million rows per second")
-    axes.set(xscale="log", yscale="log")
-    axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
-    axes.minorticks_off()
-    axes.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
-    figure.legend(fontsize=8, frameon=False, loc="outside right center")
-    axes.spines[["top", "right"]].set_visible(False)
+            rates = np.array([min(costs.rows_per_second(count).values()) for count in counts]) / 1e6
+            what = "VW text" if format == "vw" else "CSV, gzip"
+            upper.plot(counts, rates, style, color=colour, label=f"{named[scales]}, {what}")
+        alone[scales] = min(known(folder, "vw", scales).rows_per_second(64).values()) / 1e6
+    rate = 1e9 / 8 / known(folder, "vw").size / 1e6
+    upper.axhline(rate, color="grey", linewidth=1, linestyle=":")
+    upper.annotate("1 Gbit/s to the learner", (64, rate), ha="right", va="bottom", color="#555555", fontsize=11)
+    for scales, colour in colours.items():
+        costs = round_costs(folder, scales, 65536)
+        for gbit, style in ((10, "-"), (1, "--")):
+            rates = np.array([cluster_rate(costs, count, gbit * 1e9 / 8).rate for count in counts]) / 1e6
+            lower.plot(counts, rates, style, color=colour, label=f"{named[scales]}, {gbit} Gbit/s")
+        lower.axhline(alone[scales], color=colour, linewidth=1, linestyle=":")
+        place = (1, alone[scales])
+        lower.annotate(f"workers only, {named[scales]}", place, va="bottom", color=colour, fontsize=11)
+    upper.set_title("Workers read, one process learns", fontsize=13, loc="left")
+    lower.set_title("Servers share the table, rounds of 65536 rows", fontsize=13, loc="left")
+    upper.set_xlabel("workers, each with a core")
+    lower.set_xlabel("workers, with a server for every four")
+    for axes in (upper, lower):
+        axes.set(ylabel="million rows per second", xscale="log", yscale="log")
+        axes.set_xticks(counts, [str(count) for count in counts])
+        axes.minorticks_off()
+        ticks = [0.1, 0.2, 0.5, 1, 2]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_ylim(0.09, 2.6)
+        axes.legend(fontsize=11, frameon=False, loc="upper left", bbox_to_anchor=(0.0, -0.16), ncols=2)
+        axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(target, metadata={"Date": None})
-    for format in FORMATS:
-        for scales in (8, 1):
+    figure.savefig(folder / "cluster.png", dpi=80)
+    for scales in (8, 1):
+        for format in FORMATS:
             costs = known(folder, format, scales)
             limits = costs.rows_per_second(1, link=1.25e9)
-            worker, learner, network = (limits[name] for name in ("workers", "learner", "link"))
+            worker, learner, stores = (limits[name] for name in ("workers", "learner", "object stores"))
             print(
-                f"{format}, {scales} scales: a worker {worker:,.0f} rows/s, the learner {learner:,.0f}, 10 Gbit/s"
-                f" {network:,.0f}; {learner / worker:.1f} workers keep the learner busy"
+                f"{format}, {named[scales]}: a worker {worker:,.0f} rows/s, the learner {learner:,.0f}, object stores"
+                f" {stores:,.0f}; {learner / worker:.1f} workers keep the learner busy"
             )
+        for gbit in (10, 1):
+            for count in (4, 16, 64):
+                found = cluster_rate(round_costs(folder, scales, 65536), count, gbit * 1e9 / 8)
+                busy = {name: round(part, 2) for name, part in found.busy.items() if part > 0.2}
+                print(
+                    f"{named[scales]}, {count} workers, {gbit} Gbit/s: {found.rate:,.0f} rows/s ({found.limit}; {busy})"
+                )
 
 
-def servers_chart(folder: Path, target: Path) -> None:
-    pass
+def cluster_rate(costs: Costs, workers: int, link: float) -> Simulated:
+    """Rounds of 65536 rows with a server for every four workers, each on a machine of its own."""
+    return simulate(costs, Layout.spread(workers, max(1, workers // 4)), round_rows=65536, link=link)
 
 
 def main() -> None:

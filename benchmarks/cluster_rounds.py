@@ -258,17 +258,20 @@ class Network:
             return task
         seconds = self._costs.far_background / 2 + self._costs.move / 2 * size
         last = self._machines.add(("store", start), seconds, [task], delay=self._costs.far_hop)
-        if self._link is not None:
-            last = self._machines.add(("link", "out", start), size / self._link, [last], on_core=False)
-            last = self._machines.add(("link", "in", end), size / self._link, [last], on_core=False)
-        return self._machines.add(("store", end), seconds, [last])
+        return self._machines.add(("store", end), seconds, self._over(last, start, end, size))
 
     def at_once(self, task: Task, start: int, end: int, size: float) -> Task:
         """The same for what goes with the message itself."""
         if start == end or self._link is None:
             return task
-        last = self._machines.add(("link", "out", start), size / self._link, [task], on_core=False)
-        return self._machines.add(("link", "in", end), size / self._link, [last], on_core=False)
+        return self._machines.add(("arrival", end, id(task)), 0.0, self._over(task, start, end, size), on_core=False)
+
+    def _over(self, task: Task, start: int, end: int, size: float) -> list[Task]:
+        """What goes over the links of both nodes, at the same time: it arrives in small pieces."""
+        if self._link is None:
+            return [task]
+        ways = (("link", "out", start), ("link", "in", end))
+        return [self._machines.add(way, size / self._link, [task], on_core=False) for way in ways]
 
     def background(self, node: int, task: Task) -> None:
         """What Ray itself does for a call."""

@@ -95,8 +95,8 @@ def test_a_short_run_of_the_driver(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_sanitizers_stop_the_driver(tmp_path: Path) -> None:
     driver = run.build_driver("sanitized")
-    said = {"read": "heap-buffer-overflow", "overflow": "signed integer overflow", "leak": "detected memory leaks"}
-    for finding, reason in said.items():
+    reports = {"read": "heap-buffer-overflow", "overflow": "signed integer overflow", "leak": "detected memory leaks"}
+    for finding, reason in reports.items():
         (tmp_path / "body").write_text(finding)
         command = [driver, "--target", "canary", "--replay", tmp_path / "body", "--choice", "0", "--crashes", tmp_path]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

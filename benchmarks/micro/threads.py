@@ -39,7 +39,7 @@ def seconds(kind: str, batches: list[Batch], path: Path, dim: int, scales: int, 
             engine.learn(batch)
         return time.perf_counter() - began
     began = time.perf_counter()
-    options = {"scale": SCALES[scales], "retire": False, "threads": threads}
+    options = {"scale": SCALES[scales], "threads": threads, **({"retire": False} if scales > 1 else {})}
     if kind == "memory":
         ftprl.train(batches, dim=dim, **options)
     else:

@@ -187,31 +187,31 @@ def test_post_hoc_on_the_simplex(case: str) -> None:
 
 def test_post_hoc_on_a_box() -> None:
     given, want = entry("posthoc_box_diag")
-    found = best_bound(Box(0.0, given["D"]), "diagonal", np.array(given["G"]))
-    assert found is not None
-    close(found.value, want["OPT_diag"])
-    close(found.Q, want["lambda_"])
+    result = best_bound(Box(0.0, given["D"]), "diagonal", np.array(given["G"]))
+    assert result is not None
+    close(result.value, want["OPT_diag"])
+    close(result.Q, want["lambda_"])
 
 
 def test_post_hoc_full_on_an_ellipsoid() -> None:
     given, want = entry("posthoc_ellipsoid_full")
     g = np.array(given["g"])
     A = np.array(given["A"])
-    found = best_bound(Ellipsoid(A), "full", (g**2).sum(axis=0), g.T @ g)
-    assert found is not None
-    close(found.value, want["OPT_full"])
+    result = best_bound(Ellipsoid(A), "full", (g**2).sum(axis=0), g.T @ g)
+    assert result is not None
+    close(result.value, want["OPT_full"])
     hat = float(((g @ np.linalg.inv(A)) ** 2).sum())
-    close(found.Q, math.sqrt(hat / 2) * A.T @ A)
+    close(result.Q, math.sqrt(hat / 2) * A.T @ A)
 
 
 def test_post_hoc_on_a_product_of_balls() -> None:
     given, want = entry("posthoc_product_of_balls")
     balls = Product(*(L2Ball(2, D / 2) for D in given["D"]))
     G = np.repeat(np.array(given["G_blocks"]) / 2, 2)
-    found = best_bound(balls, "block", G)
-    assert found is not None
-    close(found.value, want["OPT"])
-    close(found.Q, np.repeat(want["alpha"], 2))
+    result = best_bound(balls, "block", G)
+    assert result is not None
+    close(result.value, want["OPT"])
+    close(result.Q, np.repeat(want["alpha"], 2))
 
 
 PROJECTIONS: dict[str, ConvexSet] = {

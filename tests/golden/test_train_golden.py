@@ -16,7 +16,7 @@ def test_the_commands_print_the_golden_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = []
+    output = []
     for line in (
         "generate clicks --rows 300 --seed 2 -o clicks.csv",
         "train clicks.csv --label click --bits 12 --scale 0.1 --holdout 10 --passes 2 -o clicks.ftprl",
@@ -25,11 +25,11 @@ def test_the_commands_print_the_golden_text(
     ):
         assert run(line.split()) == 0
         out, err = capsys.readouterr()
-        said += [
+        output += [
             f"$ ftprl {line}",
             *err.splitlines(),
             *(text[:9] if "raw" in line else text for text in out.splitlines()[:20]),
         ]
     # Sums are the same on every machine to fewer digits than a digest shows.
-    told = [re.sub(r"\d+ bytes, sha256 \w+", "N bytes, sha256 X", text) for text in said]
-    assert told == EXPECTED.read_text().splitlines()
+    result = [re.sub(r"\d+ bytes, sha256 \w+", "N bytes, sha256 X", text) for text in output]
+    assert result == EXPECTED.read_text().splitlines()

@@ -32,14 +32,14 @@ def corners(C: Vector, d: Vector, A: Vector | None = None, b: Vector | None = No
     n = C.shape[1]
     A = np.zeros((0, n)) if A is None else A
     b = np.zeros(0) if b is None else b
-    found = []
+    actual = []
     for chosen in itertools.combinations(range(len(d)), n - len(b)):
         rows = np.vstack((A, C[list(chosen)]))
         if np.linalg.matrix_rank(rows) == n:
             x = np.linalg.solve(rows, np.concatenate((b, d[list(chosen)])))
             if np.all(C @ x <= d + 1e-9 * (1 + np.abs(d))):
-                found.append(x)
-    return np.unique(np.round(found, 10), axis=0)
+                actual.append(x)
+    return np.unique(np.round(actual, 10), axis=0)
 
 
 def ascent(F: ConvexSet, Q: PSD, rng: Rng, starts: int = 12) -> float:

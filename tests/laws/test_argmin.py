@@ -112,11 +112,11 @@ def test_projections_are_firmly_nonexpansive(p: Problem, seed: int) -> None:
 def test_closed_form_is_the_solver(p: Problem) -> None:
     """The fast path and the conic program give the same value, and the program's gap is a true bound."""
     x = p.F.argmin(p.H, p.z, p.near)
-    found = minimise_conic(p.F, p.H, p.z, p.near)
-    assert p.F.contains(found.x)
-    assert p.value(x) <= p.value(found.x) + 1e-9 * (p.unit() + 1e-3)
-    assert p.value(found.x) - found.gap <= p.value(x) + 1e-11 * p.unit()
-    assert 0 <= found.gap <= 1e-6 * (p.unit() + 1e-3)
+    actual = minimise_conic(p.F, p.H, p.z, p.near)
+    assert p.F.contains(actual.x)
+    assert p.value(x) <= p.value(actual.x) + 1e-9 * (p.unit() + 1e-3)
+    assert p.value(actual.x) - actual.gap <= p.value(x) + 1e-11 * p.unit()
+    assert 0 <= actual.gap <= 1e-6 * (p.unit() + 1e-3)
 
 
 @law(150)
@@ -149,9 +149,9 @@ def test_box_with_infinite_sides(n: int, seed: int) -> None:
     np.testing.assert_allclose(x, np.clip(-z / lam, low, high))
     B = rng.normal(size=(n, n))
     H = B @ B.T + np.eye(n)
-    found = F.minimise(H, z, F.start())
-    slope = H @ found.x + z
-    blocked = ((found.x <= low + 1e-7) & (slope > 0)) | ((found.x >= high - 1e-7) & (slope < 0))
+    actual = F.minimise(H, z, F.start())
+    slope = H @ actual.x + z
+    blocked = ((actual.x <= low + 1e-7) & (slope > 0)) | ((actual.x >= high - 1e-7) & (slope < 0))
     np.testing.assert_allclose(np.where(blocked, 0.0, slope), 0.0, atol=1e-5)
     lam[0], z[0] = 0.0, 1.0
     if np.isinf(low[0]):

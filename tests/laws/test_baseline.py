@@ -52,10 +52,10 @@ def test_core_equals_twin(loss: str, unit: bool, seed: int) -> None:
         np.testing.assert_allclose((loss_of_row, least), expected, rtol=1e-9, atol=1e-9)
         if c > 0:  # a row of weight 0 is predicted and not learned
             twin.learn(y, c)
-    found = engine.progress
-    np.testing.assert_allclose((found.baseline, found.least), (twin.total, twin.least), rtol=1e-9, atol=1e-9)
-    assert engine.baseline.loss == found.baseline
-    assert (engine.baseline.weight, engine.baseline.rows) == (found.weight, found.rows)
+    actual = engine.progress
+    np.testing.assert_allclose((actual.baseline, actual.least), (twin.total, twin.least), rtol=1e-9, atol=1e-9)
+    assert engine.baseline.loss == actual.baseline
+    assert (engine.baseline.weight, engine.baseline.rows) == (actual.weight, actual.rows)
     assert engine.baseline.rows == len(twin.y)
 
 
@@ -65,14 +65,14 @@ def test_core_equals_twin(loss: str, unit: bool, seed: int) -> None:
 def test_the_same_bits_however_rows_are_cut(loss: str, seed: int, cuts: list[int], plain: bool) -> None:
     batch = stream(seed, loss, plain=plain)
     whole, parts = Engine(spec(loss)), Engine(spec(loss))
-    expected, found = np.empty((len(batch), 2)), np.empty((len(batch), 2))
+    expected, actual = np.empty((len(batch), 2)), np.empty((len(batch), 2))
     whole.learn(batch, baselines=expected)
     edges = [0, *sorted(cuts), len(batch)]
     for a, b in itertools.pairwise(edges):
-        parts.learn(batch[a:b], baselines=found[a:b])
+        parts.learn(batch[a:b], baselines=actual[a:b])
         parts = parts.copy()
     assert parts.baseline_state.tobytes() == whole.baseline_state.tobytes()
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("scale", [0.1, "auto"])

@@ -131,7 +131,7 @@ def test_classes_keep_to_their_bounds(
     twin = ClassReplay(spec, retire=False, known=known)
     for batch in rows if receipt else []:
         twin.learn(batch)
-    found = []
+    actual = []
     for name in KERNELS:
         use_instruction_set(name)
         engine = Engine(spec, receipt=receipt, classes=known)
@@ -147,14 +147,14 @@ def test_classes_keep_to_their_bounds(
             if receipt:
                 np.testing.assert_array_equal(twin.weights(slots, k), weights)
                 assert (twin.sums_of(k), twin.rounding_sums(k)) == (engine.sums_of(k), engine.rounding_sums(k))
-        found.append((engine.cells.tobytes(), engine.score(rows[0]).tobytes()))
+        actual.append((engine.cells.tobytes(), engine.score(rows[0]).tobytes()))
         if receipt:
             np.testing.assert_array_equal(twin.limits_at(slots), limits)
             for certificate in (own_certificate(engine), running_certificate(engine, grouped=True)):
                 assert certificate.regret <= certificate.bound + certificate.rounding
                 assert certificate.bound == pytest.approx(Audit(twin, Comparator()).certificate()["bound"], rel=1e-9)
     use_instruction_set("")
-    assert len(set(found)) == 1
+    assert len(set(actual)) == 1
 
 
 @pytest.mark.parametrize("loss", SCALAR_LOSSES)

@@ -61,9 +61,9 @@ def test_python_writes_and_reads_the_same_moment(moment: datetime.datetime) -> N
     for zone in (None, datetime.UTC, datetime.timezone(datetime.timedelta(hours=-9, minutes=-30))):
         aware = moment.replace(tzinfo=zone)
         expected = moment if zone is None else aware.astimezone(datetime.UTC).replace(tzinfo=None)
-        found = columns_twin.instant(aware.isoformat())
-        assert found is not None
-        assert found.replace(tzinfo=None) == expected.replace(microsecond=0)
+        actual = columns_twin.instant(aware.isoformat())
+        assert actual is not None
+        assert actual.replace(tzinfo=None) == expected.replace(microsecond=0)
 
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], str]] = {
@@ -154,15 +154,15 @@ def test_every_format_gives_the_same_kinds_and_features(case: tuple[pa.Table, di
     if not any(type in (pa.float32(),) for type in table.schema.types):  # Python has no such number
         others.append(table.to_pylist())
     for other in others:
-        found = data.open(other, **options)
-        assert {name: value for name, value in found.to_dict().items() if name != "format"} == settled
-        assert plain(found) == expected
+        actual = data.open(other, **options)
+        assert {name: value for name, value in actual.to_dict().items() if name != "format"} == settled
+        assert plain(actual) == expected
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.csv"
         path.write_text(csv_of(table), newline="")
-        found = data.open(path, **options)
-        assert {name: found.to_dict()[name] for name in settled} == settled
-        assert plain(found) == expected
+        actual = data.open(path, **options)
+        assert {name: actual.to_dict()[name] for name in settled} == settled
+        assert plain(actual) == expected
         twin = Twin(100_003, intercept=False, dtype=options["dtype"], missing=options["missing"])
         twin.sampled = settled["sampled"]
         body = csv_of(table).partition("\n")[2]
@@ -174,9 +174,9 @@ def test_every_format_gives_the_same_kinds_and_features(case: tuple[pa.Table, di
         cells = [column if type != pa.float32() else as_floats(column) for column, type in with_types(table)]
         rows_as_text = [dict(zip(table.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
         lines.write_text("".join(json.dumps(row, default=str) + "\n" for row in rows_as_text))
-        found = data.open(lines, **options)
-        assert {name: found.to_dict()[name] for name in settled} == settled
-        assert plain(found) == expected
+        actual = data.open(lines, **options)
+        assert {name: actual.to_dict()[name] for name in settled} == settled
+        assert plain(actual) == expected
         lines.write_text("".join(json.dumps(turned(row), default=str) + "\n" for row in rows_as_text))
         known = {name: value for name, value in settled.items() if name != "label"}
         if options["missing"] == "indicator":  # keys in another order, and not there where they are null

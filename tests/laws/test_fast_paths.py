@@ -135,7 +135,7 @@ def test_ball_step_of_low_rank(
     if rng.random() < 0.5:  # in the range, as FTPRL's own z is
         z = H.apply(z)
     near = ball.vertex(rng.normal(size=n))
-    x, gap = (found := ball.minimise_low_rank(H, z, near)).x, found.gap
+    x, gap = (actual := ball.minimise_low_rank(H, z, near)).x, actual.gap
     full = H.dense()
     reach = np.abs(x) + np.abs(center) + radius
     scale = float(reach @ (np.abs(z) + np.abs(full) @ reach))
@@ -210,15 +210,15 @@ def test_box_step_by_pivots(seed: int, n: int, rank: int, weight: float, pull: f
     if inside:
         z = H @ z
     near = box.vertex(rng.normal(size=n))
-    found = box.minimise(H, z, near)
+    actual = box.minimise(H, z, near)
     solved = minimise_conic(box, H, z, near)
     reach = np.abs(low) + box.widths()
     scale = float(reach @ (np.abs(z) + np.abs(H) @ reach))
-    assert box.violation(found.x) <= 1e-15
-    assert value(H, z, found.x) <= value(H, z, solved.x) + 1e-9 * scale
-    slope = H @ found.x + z
-    assert found.gap >= float(slope @ (found.x - box.vertex(slope))) - 1e-13 * scale
-    assert found.gap <= (1e-11 if inside else 1e-6) * scale
+    assert box.violation(actual.x) <= 1e-15
+    assert value(H, z, actual.x) <= value(H, z, solved.x) + 1e-9 * scale
+    slope = H @ actual.x + z
+    assert actual.gap >= float(slope @ (actual.x - box.vertex(slope))) - 1e-13 * scale
+    assert actual.gap <= (1e-11 if inside else 1e-6) * scale
 
 
 @pytest.mark.parametrize("scheme", [Full(), Full(delta=0.5), Sketch(3), Sketch(40)], ids=repr)
@@ -249,15 +249,15 @@ def test_ellipsoid_step_along_its_axes(seed: int, n: int, weight: float, pull: f
     A = a @ np.diag(10.0 ** rng.uniform(-decades / 2, decades / 2, n)) @ b
     F = Ellipsoid(A, rng.normal(size=n) * float(rng.choice([0.0, 1.0])))
     q, z, near = 10.0**weight, 10.0**pull * rng.normal(size=n), F.start()
-    found = F.minimise(np.asarray(q), z, near)
+    actual = F.minimise(np.asarray(q), z, near)
     other = F.minimise(q * np.eye(n), z, near)
     reach = np.abs(F.center) + F.widths()
     scale = float(reach @ (np.abs(z) + q * reach))
-    assert F.violation(found.x) == 0.0
-    assert value(q * np.eye(n), z, found.x) <= value(q * np.eye(n), z, other.x) + 1e-10 * scale
-    slope = q * found.x + z
-    assert found.gap >= float(slope @ (found.x - F.vertex(slope))) - 10.0 ** (decades - 16) * n * scale
-    assert found.gap <= 10.0 ** (decades - 14) * n * scale
+    assert F.violation(actual.x) == 0.0
+    assert value(q * np.eye(n), z, actual.x) <= value(q * np.eye(n), z, other.x) + 1e-10 * scale
+    slope = q * actual.x + z
+    assert actual.gap >= float(slope @ (actual.x - F.vertex(slope))) - 10.0 ** (decades - 16) * n * scale
+    assert actual.gap <= 10.0 ** (decades - 14) * n * scale
 
 
 CUTS: dict[str, Callable[[np.random.Generator, int, float], Intersection]] = {
@@ -314,11 +314,11 @@ def test_widths_by_walks(seed: int, n: int, faces: int, decades: float, equality
     P = Polytope(C, d, A, None if A is None else np.zeros(1))
     low, high = P.bounds()
     for i, e in enumerate(np.eye(n)):
-        for sign, found in ((1.0, low[i]), (-1.0, high[i])):
+        for sign, actual in ((1.0, low[i]), (-1.0, high[i])):
             status, x = linear_program(sign * e, P.C, P.d, P.A_eq, P.b_eq)
             assert status == "optimal"
-            assert found == pytest.approx(x[i], abs=1e-8 * 10.0**decades)
-            assert sign * found <= sign * x[i] + 1e-12 * 10.0**decades  # outwards, if anything
+            assert actual == pytest.approx(x[i], abs=1e-8 * 10.0**decades)
+            assert sign * actual <= sign * x[i] + 1e-12 * 10.0**decades  # outwards, if anything
 
 
 def test_walks_find_the_corners_of_a_cube() -> None:

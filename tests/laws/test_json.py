@@ -69,11 +69,11 @@ def test_json_lines_are_their_twin(given_data: st.DataObject, may_break: bool, b
     content = "".join(text + "\n" for text in texts).encode("utf-8", "surrogatepass")
     columns = {"y": "label", **dict.fromkeys(ignore, "ignore")}
     try:
-        found, left_out = read(content, ".jsonl", columns=columns, dim=1 << 20, block_size=block_size)
+        actual, left_out = read(content, ".jsonl", columns=columns, dim=1 << 20, block_size=block_size)
     except InvalidInput:
         assume(False)  # a break may have made a label of which the first rows say that it is none of two classes
     assert left_out == bad
-    same(found, expected)
+    same(actual, expected)
 
 
 @st.composite
@@ -104,11 +104,11 @@ def test_rows_alike_are_their_twin(rows: list[dict[str, Any]]) -> None:
             bad += 1
     content = "".join(text + "\n" for text in texts).encode()
     try:
-        found, left_out = read(content, ".jsonl", columns={"y": "label", "b": "ignore"}, dim=1 << 20)
+        actual, left_out = read(content, ".jsonl", columns={"y": "label", "b": "ignore"}, dim=1 << 20)
     except InvalidInput:
         assume(False)
     assert left_out == bad
-    same(found, expected)
+    same(actual, expected)
 
 
 @LAW
@@ -118,17 +118,17 @@ def test_rows_alike_do_not_depend_on_their_blanks(rows: list[dict[str, Any]], mi
     separators = [(",", ":"), (", ", ": ")]
     regular = "".join(json.dumps(row) + "\n" for row in rows)
     mixed = "".join(json.dumps(row, separators=separators[i % 2]) + "\n" for i, row in enumerate(rows))
-    found: list[Any] = []
+    actual: list[Any] = []
     for text in (regular, mixed):
         try:
-            found.append(read(text.encode(), ".jsonl", columns=columns, dim=1 << 20, missing=missing))
+            actual.append(read(text.encode(), ".jsonl", columns=columns, dim=1 << 20, missing=missing))
         except InvalidInput:
-            found.append(None)
-    if None in found:
-        assert found == [None, None]
+            actual.append(None)
+    if None in actual:
+        assert actual == [None, None]
         return
-    same(found[0][0], found[1][0])
-    assert found[0][1] == found[1][1]
+    same(actual[0][0], actual[1][0])
+    assert actual[0][1] == actual[1][1]
 
 
 VW_KEYS = st.text("abé1", min_size=1, max_size=10)
@@ -163,12 +163,12 @@ VW_ROWS = st.tuples(
 @given(st.lists(VW_ROWS, max_size=5))
 def test_vws_json_is_vw_text(rows: list[dict[str, Any]]) -> None:
     texts = [json.dumps(row, ensure_ascii=False) for row in rows]
-    found, bad = read("".join(text + "\n" for text in texts).encode(), ".vwjson", dim=1 << 20)
+    actual, bad = read("".join(text + "\n" for text in texts).encode(), ".vwjson", dim=1 << 20)
     expected, also_bad = read("".join(vw_text(text) + "\n" for text in texts).encode(), ".vw", dim=1 << 20)
     assert (bad, also_bad) == (0, 0)
     # A namespace may stand twice in VW text: the same features, in another order.
-    assert [sorted(keys(row)[0]) for row in found] == [sorted(keys(row)[0]) for row in expected]
-    assert [keys(row)[1:] for row in found] == [keys(row)[1:] for row in expected]
+    assert [sorted(keys(row)[0]) for row in actual] == [sorted(keys(row)[0]) for row in expected]
+    assert [keys(row)[1:] for row in actual] == [keys(row)[1:] for row in expected]
 
 
 @LAW

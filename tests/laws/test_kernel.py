@@ -144,9 +144,9 @@ def literal(history: list[tuple[float, float, float, float]], s: Spec, M: float)
         return rounds + s.l1 * M * abs(u) + 0.5 * s.l2 * (M * u) ** 2
 
     low, high = max(s.lower, -1e3), min(s.upper, 1e3)
-    found = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-12, "maxiter": 500})
-    ends = [u for u in (low, high, min(max(0.0, low), high)) if objective(u) <= found.fun]
-    return min(ends, key=objective) if ends else float(found.x)
+    actual = minimize_scalar(objective, bounds=(low, high), method="bounded", options={"xatol": 1e-12, "maxiter": 500})
+    ends = [u for u in (low, high, min(max(0.0, low), high)) if objective(u) <= actual.fun]
+    return min(ends, key=objective) if ends else float(actual.x)
 
 
 @pytest.mark.parametrize("options", ["plain", "l1", "l2", "bounds", "above_zero", "all"])

@@ -15,14 +15,14 @@ from laws.strategies import SEEDS, SETS, SHAPES, law, make_problem
 def test_minimise_l1(name: str, shape: str, n: int, power: float, seed: int) -> None:
     p = make_problem(name, shape, n, seed)
     l1 = 10**power * float(np.abs(p.z).max() or 1.0)
-    found = p.F.minimise_l1(p.H, p.z, l1, p.near)
-    value = p.value(found.x) + l1 * float(np.abs(found.x).sum())
+    actual = p.F.minimise_l1(p.H, p.z, l1, p.near)
+    value = p.value(actual.x) + l1 * float(np.abs(actual.x).sum())
     unit = p.unit() + l1 * (1 + float(np.abs(np.array(p.F.bounds())).sum()))
     best = minimum(p.F, p.H, p.z, l1)
-    assert p.F.contains(found.x)
+    assert p.F.contains(actual.x)
     assert value <= best + 1e-7 * unit
-    assert value - found.gap <= best + 1e-7 * unit
-    assert found.gap <= 1e-6 * unit
+    assert value - actual.gap <= best + 1e-7 * unit
+    assert actual.gap <= 1e-6 * unit
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -31,7 +31,7 @@ def test_minimise_l1(name: str, shape: str, n: int, power: float, seed: int) -> 
 def test_minimise_without_l1(name: str, shape: str, n: int, seed: int) -> None:
     """The same without the term, and the gap is a true bound on what is missing."""
     p = make_problem(name, shape, n, seed)
-    found = p.F.minimise(p.H, p.z, p.near)
+    actual = p.F.minimise(p.H, p.z, p.near)
     best = minimum(p.F, p.H, p.z)
-    assert p.value(found.x) <= best + 1e-7 * (p.unit() + 1e-3)
-    assert p.value(found.x) - found.gap <= best + 1e-7 * (p.unit() + 1e-3)
+    assert p.value(actual.x) <= best + 1e-7 * (p.unit() + 1e-3)
+    assert p.value(actual.x) - actual.gap <= best + 1e-7 * (p.unit() + 1e-3)

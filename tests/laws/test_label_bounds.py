@@ -61,10 +61,10 @@ def comparators(s: Spec, batch: Batch, m: np.ndarray, engine: Engine) -> list[tu
     aim = np.log(np.maximum(y, 0.5)) if s.scalar_loss().link == "log" else y
     fit = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), aim - m[rows], rcond=None)[0]
     size = np.abs(fit).max()
-    found = [(np.zeros(DIM), 0.0), (fit[:-1], float(fit[-1])), (0.5 * fit[:-1], 0.0)]
-    found += [(rng.normal(size=DIM) * c * size, float(rng.normal() * c * size)) for c in (1e-3, 0.1, 0.5, 1.0, 5.0)]
-    found += [(engine.weights(k), engine.bias(k)) for k in range(len(s.scales))]
-    limited = [(np.clip(u, s.lower, s.upper), b if s.intercept else 0.0) for u, b in found]
+    actual = [(np.zeros(DIM), 0.0), (fit[:-1], float(fit[-1])), (0.5 * fit[:-1], 0.0)]
+    actual += [(rng.normal(size=DIM) * c * size, float(rng.normal() * c * size)) for c in (1e-3, 0.1, 0.5, 1.0, 5.0)]
+    actual += [(engine.weights(k), engine.bias(k)) for k in range(len(s.scales))]
+    limited = [(np.clip(u, s.lower, s.upper), b if s.intercept else 0.0) for u, b in actual]
     return [
         (u, b) for u, b in limited if np.abs(dense(batch, DIM) @ u + b).max() < 50.0 or s.scalar_loss().link != "log"
     ]
@@ -119,18 +119,18 @@ def test_the_chain_holds_for_any_comparator(loss: str, options: str, seed: int, 
     rng = np.random.default_rng(seed)
     u = np.clip(rng.normal(size=s.dim) * 10 ** rng.uniform(-2, 1), s.lower, s.upper)
     bias = float(rng.normal()) if s.intercept else 0.0
-    found = [certificate_against(engine, fixed_weights(u, bias), Comparison("model")), own_certificate(engine)]
-    found.append(running_certificate(engine))
+    actual = [certificate_against(engine, fixed_weights(u, bias), Comparison("model")), own_certificate(engine)]
+    actual.append(running_certificate(engine))
     if s.lower <= 0 <= s.upper:
-        found.append(box_certificate(engine, float(10 ** rng.uniform(-2, 1))))
-    for c in found:
+        actual.append(box_certificate(engine, float(10 ** rng.uniform(-2, 1))))
+    for c in actual:
         assert broken_link(c.to_dict()) is None
         assert c.rounding <= 1e-4 * (abs(c.theorem) + abs(c.loss))
         assert c.post_hoc["diagonal"] is None  # R counts gradients in a unit that moves
         assert c.worst_case is None
     for name in ("weight", "loss", "scale", "excess", "regret", "tight", "bound", "theorem", "drift", "rounding"):
-        number, again = getattr(found[1], name), getattr(found[2], name)
-        assert again == pytest.approx(number, rel=1e-9, abs=1e-9 * abs(found[1].theorem)), name
+        number, again = getattr(actual[1], name), getattr(actual[2], name)
+        assert again == pytest.approx(number, rel=1e-9, abs=1e-9 * abs(actual[1].theorem)), name
 
 
 class Literal(AnyLabel):

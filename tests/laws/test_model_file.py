@@ -58,15 +58,15 @@ def forged(header: Any, tensors: bytes) -> bytes:
 
 def assert_clean(folder: Path, body: bytes) -> None:
     """A model that works and can be saved, or one printable line that is not too long."""
-    path, said = folder / "m", ""
+    path, output = folder / "m", ""
     path.write_bytes(body)
     try:
         model = Model.load(path)
     except BadModel as error:
-        said = str(error)
-    assert said.isprintable()
-    assert len(said) < 500 + len(str(path))
-    if said:
+        output = str(error)
+    assert output.isprintable()
+    assert len(output) < 500 + len(str(path))
+    if output:
         return
     model.predict(Batch.from_rows([{0: 1.0}]))
     model.save(path)

@@ -53,13 +53,13 @@ def test_vertices_are_enough(name: str, shape: str, n: int, seed: int) -> None:
     """The step with nothing but `vertex` is as good as the set's own; widths, bounds and membership agree."""
     p = make_problem(name, shape, n, seed)
     hidden = Hidden(p.F)
-    found, own = hidden.minimise(p.H, p.z, p.near), p.F.minimise(p.H, p.z, p.near)
-    assert p.F.violation(found.x) <= 1e-12
-    assert found.gap <= (1e-6 if name in ("l2", "lp 3") else 1e-10) * p.unit()
-    assert abs(p.value(found.x) - p.value(own.x)) <= found.gap + own.gap + 1e-12 * p.unit()
+    actual, own = hidden.minimise(p.H, p.z, p.near), p.F.minimise(p.H, p.z, p.near)
+    assert p.F.violation(actual.x) <= 1e-12
+    assert actual.gap <= (1e-6 if name in ("l2", "lp 3") else 1e-10) * p.unit()
+    assert abs(p.value(actual.x) - p.value(own.x)) <= actual.gap + own.gap + 1e-12 * p.unit()
     np.testing.assert_allclose(hidden.widths(), p.F.widths(), atol=1e-9)
     assert hidden.contains(p.near, 1e-7)
-    assert hidden.contains(found.x, 1e-7)
+    assert hidden.contains(actual.x, 1e-7)
     g = np.ones(p.F.dim)
     assert not hidden.contains(p.F.vertex(g) - 0.1 * g, 1e-7)
     assert hidden.violation(p.F.vertex(g) - 0.1 * g) > 1e-4
@@ -70,13 +70,13 @@ def every_corner(F: ConvexSet) -> Vector:
     if hasattr(F, "values"):
         return np.array(list(itertools.permutations(F.values)))
     if hasattr(F, "edges"):
-        found, open_paths = [], [(F.source, ())]
+        actual, open_paths = [], [(F.source, ())]
         while open_paths:
             node, path = open_paths.pop()
             if node == F.target:
-                found.append(np.isin(np.arange(F.dim), path).astype(float))
+                actual.append(np.isin(np.arange(F.dim), path).astype(float))
             open_paths += [(b, (*path, e)) for e, (a, b) in enumerate(F.edges) if a == node]
-        return np.array(found)
+        return np.array(actual)
     size = F.rows  # type: ignore[attr-defined]
     return np.array([np.eye(size)[list(order)].ravel() for order in itertools.permutations(range(size))])
 

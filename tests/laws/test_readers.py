@@ -94,14 +94,14 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 
 def read(source: data.Source, threads: int = 0) -> tuple[list[Row], str]:
     """The rows, and what was said of the first bad one."""
-    found: list[data.Batch] = []
+    actual: list[data.Batch] = []
     said = ""
     try:
         for batch, _ in source.read(threads=threads):
-            found.append(batch)
+            actual.append(batch)
     except FtprlError as error:
         said = str(error)
-    return rows_of(found), said
+    return rows_of(actual), said
 
 
 def assert_like_twin(path: Path, content: bytes, kind: str, options: dict[str, Any]) -> None:
@@ -115,8 +115,8 @@ def assert_like_twin(path: Path, content: bytes, kind: str, options: dict[str, A
     if bad:
         assert source.first_bad is not None
         assert source.first_bad.startswith(f"{path}:{bad[0]}: expected ")
-    found, said = read(data.open(path, **options))
-    same(found, rows[:before])
+    actual, said = read(data.open(path, **options))
+    same(actual, rows[:before])
     assert bool(said) == bool(bad)
     assert said.startswith(f"{path}:{bad[0]}: expected " if bad else "")
     assert said.isprintable()

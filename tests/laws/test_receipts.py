@@ -146,18 +146,18 @@ def raw(engine: Engine, batches: list[Batch], weights: Any = None) -> tuple[floa
     own = engine.spec.scalar_loss().arrays
     slopes, scores = [], []
     for batch in batches:
-        told = np.empty(len(batch))
-        engine.learn(batch, scores=told)
+        result = np.empty(len(batch))
+        engine.learn(batch, scores=result)
         learned = (batch.weight > 0) & (batch.y == batch.y)
-        slopes.append(np.where(learned, batch.weight * own(told, np.where(learned, batch.y, 1.0))[1], 0.0))
-        scores.append(told)
+        slopes.append(np.where(learned, batch.weight * own(result, np.where(learned, batch.y, 1.0))[1], 0.0))
+        scores.append(result)
     u, bias = engine.weights().astype(np.float64), engine.bias()
     regret = size = 0.0
-    for batch, slope, told in zip(batches, slopes, scores, strict=True):
+    for batch, slope, result in zip(batches, slopes, scores, strict=True):
         rows = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))
         fixed = np.bincount(rows, batch.values * u[batch.indices], minlength=len(batch)) + bias
-        regret += math.fsum((slope * (told - fixed)).tolist())
-        size += float(np.abs(slope * told).sum() + np.abs(slope * fixed).sum())
+        regret += math.fsum((slope * (result - fixed)).tolist())
+        size += float(np.abs(slope * result).sum() + np.abs(slope * fixed).sum())
     return regret, size
 
 
@@ -225,9 +225,9 @@ def test_labels_against_the_prediction(kind: str, loss: str, several: bool) -> N
     scores, labels, rows = [], [], adversarial(kind, np.random.default_rng(5))
     for row in rows:
         y = -1.0 if engine.score(Batch.from_rows([row], float64=True))[0] > 0 else 1.0
-        told = np.empty(1)
-        engine.learn(Batch.from_rows([row], y=[y], float64=True), scores=told)
-        scores.append(float(told[0]))
+        result = np.empty(1)
+        engine.learn(Batch.from_rows([row], y=[y], float64=True), scores=result)
+        scores.append(float(result[0]))
         labels.append(y)
     own = own_certificate(engine)
     for c in (own, box_certificate(engine, 1.0), box_certificate(engine, 100.0)):
@@ -301,12 +301,12 @@ def test_a_feature_that_was_always_zero_adds_nothing(scale: Any, nothing: float,
     # It has no unit to measure it by; found by fuzzing (docs/fuzzing.md). 1e-46 is 0 as a float32.
     rows = [{t % 3: 1.0 + t % 2} for t in range(20)]
     y = np.where(np.arange(20) % 3 == 0, 1.0, -1.0)
-    told = []
+    result = []
     for more in ({}, {5: nothing}):
         engine = Engine(Spec(dim=8, scale=scale, **bounds), receipt=True)
         engine.learn(Batch.from_rows([row | more for row in rows], y=y, float64=True))
-        told.append([running_certificate(engine), own_certificate(engine), box_certificate(engine, 1.0)])
-    for without, with_it in zip(*told, strict=True):
+        result.append([running_certificate(engine), own_certificate(engine), box_certificate(engine, 1.0)])
+    for without, with_it in zip(*result, strict=True):
         assert with_it.gain is not None
         expected = without.brief()
         for name, value in with_it.brief().items():

@@ -254,9 +254,9 @@ def test_extremes_stay_finite(float64: bool) -> None:
             engine = Engine(s, receipt=True)
             with np.errstate(all="ignore"):
                 expected = told(ReferenceScales(s), batch)
-            found = told(engine, batch)
-            assert_same(found, expected)
-            for name, array in found.items():
+            actual = told(engine, batch)
+            assert_same(actual, expected)
+            for name, array in actual.items():
                 assert np.isfinite(array).all(), name
 
 

@@ -1,5 +1,6 @@
 """The laws of a table in several places: the bits of one table, for any number of servers, readers and blocks."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from ftprl import _core
 from ftprl.data import Batch
 from ftprl.data.far import FarRows, PackedRows, entries_in, entries_of
 from ftprl.linear import Engine, rounds
+from ftprl.linear.rounds import Coordinates
 from ftprl.linear.sharded_engine import ShardedEngine, faults_of
-from ftprl.linear.shards import owner_of, shards_of
+from ftprl.linear.shards import Announced, owner_of, shards_of
 from ftprl.linear.spec import AUTO
 from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
@@ -147,6 +149,41 @@ def test_pieces_of_rows_are_these_rows(seed: int, cuts: list[int], first: int, c
     entries = entries_in(some.far.pieces, places.get([piece.handle for piece in some.far.pieces]))
     for mine, own in zip(entries, entries_of(batch[first : first + count]), strict=True):
         np.testing.assert_array_equal(mine, own)
+
+
+@law(40)
+@given(
+    seed=SEEDS,
+    kind=st.sampled_from(("ones", "numbers", "wide", "mixed", "extreme")),
+    learned=st.integers(0, 30),
+    more=st.integers(0, 5),
+)
+def test_what_is_announced_is_what_arrives(seed: int, kind: str, learned: int, more: int) -> None:
+    """To the bit, whatever is left out because it follows from the rest."""
+    rng, count = np.random.default_rng(seed), learned + more
+    rows = np.concatenate((rng.integers(1, 4, learned), np.zeros(more))).astype(float)
+    values = np.ones((3, count))
+    if kind != "ones":
+        values = rng.normal(size=(3, count)) * (10.0 ** rng.integers(-300, 300, count) if kind == "extreme" else 1.0)
+        values = values if kind in ("wide", "extreme") else values.astype(np.float32).astype(float)
+        values[:, rng.random(count) < (0.5 if kind == "mixed" else 0.0)] = 1.0
+    values[np.arange(3)[:, np.newaxis] >= rows] = 0.0
+    with np.errstate(over="ignore", under="ignore"):
+        own = Coordinates(
+            rng.permutation(count).astype(np.uint32), rows, abs(values).max(axis=0), (values**2).sum(axis=0)
+        )
+    announced = pickle.loads(pickle.dumps(Announced.of(own)))
+    assert announced.learned == learned
+    for sent, arrived in zip(own, announced.coordinates(), strict=True):
+        np.testing.assert_array_equal(sent, arrived)
+    if kind == "ones":
+        assert announced.nbytes == 4 * count + 2 * learned
+
+
+def test_numbers_that_are_met_once_cost_four_bytes_more() -> None:
+    values = np.random.default_rng(0).normal(size=100).astype(np.float32).astype(float)
+    own = Coordinates(np.arange(100, dtype=np.uint32), np.ones(100), abs(values), values**2)
+    assert Announced.of(own).nbytes == 100 * (4 + 2 + 4)
 
 
 @law(20)

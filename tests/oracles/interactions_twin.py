@@ -21,7 +21,7 @@ def products(
     features: Sequence[Feature], interactions: Iterable[Sequence[str]], *, namespaces: bool
 ) -> list[tuple[int, float]]:
     """The hash and the value of every product."""
-    found: list[tuple[int, float]] = []
+    actual: list[tuple[int, float]] = []
     for terms in interactions:
         seen: set[frozenset[int]] = set()
         numbers = range(len(features))
@@ -32,8 +32,8 @@ def products(
                 continue
             seen.add(key)
             total = sum(features[i][1] for i in chosen) + len(terms) * K0
-            found.append((mix(total & MASK), math.prod(features[i][2] for i in chosen)))
-    return found
+            actual.append((mix(total & MASK), math.prod(features[i][2] for i in chosen)))
+    return actual
 
 
 def column_features(row: dict[str, object], text: Iterable[str] = ()) -> list[Feature]:

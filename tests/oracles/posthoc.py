@@ -78,15 +78,15 @@ def _basic_points(F: ConvexSet) -> Vector | None:
     if not conic.polyhedral:
         return None
     n, e = F.dim, len(conic.b)
-    found = []
+    actual = []
     for rows in itertools.combinations(range(len(conic.d)), n - e):
         M = np.vstack((conic.A, conic.C[list(rows)]))
         if np.linalg.matrix_rank(M) < n:
             continue
         v = np.linalg.solve(M, np.concatenate((conic.b, conic.d[list(rows)])))
         if np.all(conic.C @ v <= conic.d + 1e-9):
-            found.append(v)
-    return np.unique(np.round(found, 11), axis=0)
+            actual.append(v)
+    return np.unique(np.round(actual, 11), axis=0)
 
 
 def differences(V: Vector) -> Vector:

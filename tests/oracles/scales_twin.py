@@ -126,17 +126,17 @@ class ReferenceScales:
                 self._raise(indices, v)
             cells, bases = self._cells(indices), self._bases()
             x, x0 = self._plays(cells, bases)
-            told = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
+            result = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
             if late is not None and not learns:
-                self.said[late[r]] = told
+                self.said[late[r]] = result
             if learns:
                 self.tallies[2] += 1.0
-                judged, stack = told if late is None else self.said.pop(late[r]), self._stack()
+                judged, stack = result if late is None else self.said.pop(late[r]), self._stack()
                 score, value = self.mixing.learn(judged, y, weight, int(self.tallies[2]))
                 if late is not None:
-                    self._learn_stack(stack, told, y, weight)
+                    self._learn_stack(stack, result, y, weight)
             else:
-                score, value = self.mixing.tell(told, y)
+                score, value = self.mixing.tell(result, y)
             if scores is not None:
                 scores[r] = score
             if losses is not None:
@@ -146,7 +146,7 @@ class ReferenceScales:
             loss, heavy, rows = loss + weight * value, heavy + weight, rows + 1
             self.tallies[:2] += [weight * value, weight]
             for k, one in enumerate(self.each):
-                slope = weight * self.loss.slope(told[k], y)
+                slope = weight * self.loss.slope(result[k], y)
                 parts = step(cells[k], x[k], slope * v, one, self.kind)
                 own = [np.zeros(1)] * 3
                 if one.intercept:
@@ -164,8 +164,8 @@ class ReferenceScales:
         for r in range(len(batch)):
             indices, v = self._row(batch, r)
             x, x0 = self._plays(self._cells(indices), self._bases())
-            told = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
-            scores[r] = self.mixing.tell(told, math.nan)[0]
+            result = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
+            scores[r] = self.mixing.tell(result, math.nan)[0]
         return scores
 
     def weights(self, scale: int) -> Vector:

@@ -85,13 +85,13 @@ def test_run_prints_a_table_and_progress(capsys: Capture) -> None:
 
 
 def test_two_processes_give_what_one_gives(capsys: Capture) -> None:
-    told = []
+    record = []
     for jobs in ("1", "2"):
         assert run(["paper", "run", "lemma-sum", "lemma-one-round", "-j", jobs, "--json"]) == 0
         made = json.loads(capsys.readouterr().out)["results"]
-        told.append([{key: value for key, value in entry.items() if key != "seconds"} for entry in made])
-    assert told[0] == told[1]
-    assert [entry["name"] for entry in told[0]] == ["lemma-one-round", "lemma-sum"], "in the order of the paper"
+        record.append([{key: value for key, value in entry.items() if key != "seconds"} for entry in made])
+    assert record[0] == record[1]
+    assert [entry["name"] for entry in record[0]] == ["lemma-one-round", "lemma-sum"], "in the order of the paper"
 
 
 def test_a_process_of_its_own_says_no_more_than_it_should() -> None:

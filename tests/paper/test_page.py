@@ -127,9 +127,9 @@ def test_write(tmp_path: Path) -> None:
     files = sorted(path.name for path in (tmp_path / "a" / "b").iterdir())
     want = ["other.png", "other.svg", "results.json", "some-thing.png", "some-thing.svg", "summary.html"]
     assert files == want
-    told = json.loads((tmp_path / "a" / "b" / "results.json").read_text())["results"]
-    assert [entry["red"] for entry in told] == [False, True]
-    assert told[1]["stated"][0]["value"] is None
+    record = json.loads((tmp_path / "a" / "b" / "results.json").read_text())["results"]
+    assert [entry["red"] for entry in record] == [False, True]
+    assert record[1]["stated"][0]["value"] is None
     assert (tmp_path / "a" / "b" / "other.svg").read_text().startswith("<?xml")
 
 

@@ -58,13 +58,22 @@ def run(name: str) -> Outcome:
 @pytest.mark.parametrize("name", NAMES)
 def test_verdict_figure_and_words(name: str) -> None:
     """The quick run gives the expected verdict and a figure whose axes are named; the words are there."""
-    said = statement(name)
-    found = said.run(False, silent)
-    assert found.verdict is said.expected, [str(c) for c in (*found.stated, *found.corrected) if not c.ok]
+    experiment = statement(name)
+    found = experiment.run(False, silent)
+    assert found.verdict is experiment.expected, [str(c) for c in (*found.stated, *found.corrected) if not c.ok]
     assert all(c.ok for c in found.instead)
-    assert said.name == name
-    assert all((said.title, said.place, said.claim, said.instance, said.measured, said.code))
-    assert bool(said.correction) == (said.expected is not Verdict.HOLDS)
+    assert experiment.name == name
+    assert all(
+        (
+            experiment.title,
+            experiment.place,
+            experiment.claim,
+            experiment.instance,
+            experiment.measured,
+            experiment.code,
+        )
+    )
+    assert bool(experiment.correction) == (experiment.expected is not Verdict.HOLDS)
     assert all(p.title and p.xlabel and p.ylabel for p in found.panels)
     for panel in found.panels:
         for s in panel.series:
@@ -253,8 +262,8 @@ def test_slope_of_a_power() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_full_runs(name: str) -> None:
     """The long run gives the same verdict."""
-    said = statement(name)
-    assert said.run(True, silent).verdict is said.expected
+    experiment = statement(name)
+    assert experiment.run(True, silent).verdict is experiment.expected
 
 
 def test_diagonal_scheme_is_what_the_class_separates(monkeypatch: pytest.MonkeyPatch) -> None:

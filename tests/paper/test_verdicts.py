@@ -14,11 +14,11 @@ NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name fo
 
 @pytest.mark.parametrize("name", NAMES)
 def test_verdict(name: str) -> None:
-    told: list[str] = []
-    result = run_one(find(name), False, told.append)
+    summary: list[str] = []
+    result = run_one(find(name), False, summary.append)
     assert not result.error
     assert not result.red, [str(check) for check in (*result.outcome.stated, *result.outcome.corrected)]
-    assert told, "it says what it does"
+    assert summary, "it says what it does"
     assert result.outcome.panels, "it is drawn"
     for panel in result.outcome.panels:
         assert panel.xlabel

@@ -67,10 +67,10 @@ def test_the_class_itself() -> None:
 )
 def test_measured_regrets(T: int, const: float | None, diagonal: float) -> None:
     """Bad class: the measured regrets of the adaptive constant and of Diag, and their bounds."""
-    found = measured(T, "diagonal")
-    assert found == pytest.approx(diagonal, abs=0.06)
+    actual = measured(T, "diagonal")
+    assert actual == pytest.approx(diagonal, abs=0.06)
     m = round(T ** (1 / 3))
-    assert found <= 1.5 * (math.sqrt(T) + m * math.sqrt(m))
+    assert actual <= 1.5 * (math.sqrt(T) + m * math.sqrt(m))
     one = measured(T, "const")
     assert one >= T ** (2 / 3) / 4
     if const is not None:
@@ -112,9 +112,9 @@ def test_falling_rates_pay_too() -> None:
 @pytest.mark.parametrize(("T", "value"), [(1000, 50.25)])
 def test_the_best_constant_rate(T: int, value: float) -> None:
     """Bad class: the best of many constant rates still has regret 50.25 at T = 1000."""
-    found = min(regret(T, "descent", eta) for eta in (0.02, 0.05, 0.1, 0.1001, 0.2, 0.25, 0.5, 0.500001, 0.75))
-    assert found >= T ** (2 / 3) / 4
-    assert found >= value * (1 - 0.02)
+    actual = min(regret(T, "descent", eta) for eta in (0.02, 0.05, 0.1, 0.1001, 0.2, 0.25, 0.5, 0.500001, 0.75))
+    assert actual >= T ** (2 / 3) / 4
+    assert actual >= value * (1 - 0.02)
 
 
 def spread(alpha: float, n: int, seed: int) -> tuple[float, float]:

@@ -45,22 +45,22 @@ def test_stability_growth_and_bounds(name: str, seed: int) -> None:
     game = Game(FTPRL(F, BestBound(b=1.0)))
     for g in streams(seed, 4):
         G = G + g * g
-        found = best_bound(F, "diagonal", G)
-        star = np.broadcast_to(found.Q, (4,))
+        actual = best_bound(F, "diagonal", G)
+        star = np.broadcast_to(actual.Q, (4,))
         assert np.all(star >= before - 1e-9 * (1 + before))
         live = g != 0
         stability += float((g[live] ** 2 / star[live]).sum())
         penalty += 0.5 * F.sq_diameter(np.maximum(star - before, 0.0))
         before = star
         game.observe(g)
-        assert stability <= found.value * (1 + 1e-9)
+        assert stability <= actual.value * (1 + 1e-9)
         made = game.certificate()
-        if found.value:
+        if actual.value:
             rho = penalty / (0.5 * F.sq_diameter(star))
             assert 1 - 1e-9 <= rho <= F.penalty_growth() * (1 + 1e-9)
-            assert made.regret <= (1 + rho) / 2 * found.value * (1 + 1e-9)
-            assert made.worst_case <= (rho / 2 + 1) * found.value * (1 + 1e-9)
-            assert made.closed_form == pytest.approx((F.penalty_growth() / 2 + 1) * found.value)
+            assert made.regret <= (1 + rho) / 2 * actual.value * (1 + 1e-9)
+            assert made.worst_case <= (rho / 2 + 1) * actual.value * (1 + 1e-9)
+            assert made.closed_form == pytest.approx((F.penalty_growth() / 2 + 1) * actual.value)
 
 
 def test_growth_values() -> None:
@@ -109,8 +109,8 @@ def test_the_best_diagonal_can_fall() -> None:
     after = best_bound(FALLING, "diagonal", np.array([9.0, 1.0, 1.0]), program=True)
     assert before.Q[1] == pytest.approx(0.7906, abs=2e-4)
     assert after.Q[1] == pytest.approx(0.7289, abs=2e-4)
-    for found, G in ((before, np.ones(3)), (after, np.array([9.0, 1.0, 1.0]))):
-        assert found.value == pytest.approx(opt_diagonal(FALLING, G)[0], rel=1e-6)
+    for actual, G in ((before, np.ones(3)), (after, np.array([9.0, 1.0, 1.0]))):
+        assert actual.value == pytest.approx(opt_diagonal(FALLING, G)[0], rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["polytope", "capped", "product", "ellipsoid", "preimage l1", "l2 box"])
@@ -130,9 +130,9 @@ def test_stability_needs_no_monotonicity() -> None:
         for _ in range(5):
             g = rng.normal(size=3) * 10.0 ** rng.uniform(-1, 1, size=3)
             G = G + g * g
-            found = best_bound(FALLING, "diagonal", G, program=True)
-            left += float((g * g / found.Q).sum())
-        assert left <= found.value * (1 + 1e-6)
+            actual = best_bound(FALLING, "diagonal", G, program=True)
+            left += float((g * g / actual.Q).sum())
+        assert left <= actual.value * (1 + 1e-6)
 
 
 @settings(max_examples=15, deadline=None)

@@ -84,13 +84,13 @@ def test_the_gap_is_a_bound_even_where_the_polish_runs_away() -> None:
         B = rng.normal(size=(4, int(rng.integers(1, 5)))) * 10.0 ** rng.uniform(-3, 3)
         H = B @ B.T
         z = H @ rng.normal(size=4) if rng.random() < 0.5 else rng.normal(size=4) * 10.0 ** rng.uniform(-2, 2)
-        found = minimise_conic(F, H, z, F.start())
-        again = F.minimise(H, z, found.x).x
-        value = [0.5 * psd.quad(H, x) + float(z @ x) for x in (found.x, again)]
-        assert value[0] - value[1] <= found.gap + 1e-9 * (1 + abs(value[0]))
-        slope = H @ found.x + z
-        certain = float(slope @ (found.x - F.vertex(slope)))
-        assert found.gap <= 10 * certain + 1e-6 * (1 + abs(value[0]))
+        actual = minimise_conic(F, H, z, F.start())
+        again = F.minimise(H, z, actual.x).x
+        value = [0.5 * psd.quad(H, x) + float(z @ x) for x in (actual.x, again)]
+        assert value[0] - value[1] <= actual.gap + 1e-9 * (1 + abs(value[0]))
+        slope = H @ actual.x + z
+        certain = float(slope @ (actual.x - F.vertex(slope)))
+        assert actual.gap <= 10 * certain + 1e-6 * (1 + abs(value[0]))
 
 
 class Lazy(ConvexSet):
@@ -215,9 +215,9 @@ def test_off_diagonal_entries_are_judged_by_their_own_size() -> None:
     turn = np.array([[1, 0, 0], [0, 1, -1], [0, 1, 1]]) / np.array([[1], [2**0.5], [2**0.5]])
     F = Preimage(turn, Box(-1, 1, dim=3))
     H, z = np.array([1e16, 1.0, 2.0]), np.array([0.0, -1.0, -1.0])
-    found = F.minimise(H, z, F.start())
-    value = 0.5 * psd.quad(H, found.x) + float(z @ found.x)
-    assert value <= -0.7475 + found.gap + 1e-6
+    actual = F.minimise(H, z, F.start())
+    value = 0.5 * psd.quad(H, actual.x) + float(z @ actual.x)
+    assert value <= -0.7475 + actual.gap + 1e-6
 
 
 def test_john_refuses_sets_that_are_flat_without_saying_so() -> None:

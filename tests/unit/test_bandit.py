@@ -121,10 +121,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused(name: str) -> None:
-    options, told = REFUSED[name]
+    options, result = REFUSED[name]
     with pytest.raises(FtprlError) as caught:
         TwoPointGame(LEARNER, **options)  # type: ignore[arg-type]
-    assert told in str(caught.value)
+    assert result in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -133,12 +133,12 @@ def test_sets_and_losses_that_are_refused() -> None:
         with pytest.raises(InvalidInput, match="TwoPointGame needs"):
             TwoPointGame(FTPRL(F, Diagonal(widths=1.0)), step=0.1, lipschitz=1.0)
     game = TwoPointGame(LEARNER, step=0.1, lipschitz=1.0)
-    for first, second, told in (
+    for first, second, result in (
         (1.0, 0.0, "slope of at most lipschitz=1, got 5"),
         (np.nan, 0.0, "nan"),
         ("a", 0.0, "'a'"),
     ):
         with pytest.raises(InvalidInput) as caught:
             game.observe(first, second)  # type: ignore[arg-type]
-        assert told in str(caught.value)
+        assert result in str(caught.value)
     assert game.rounds == 0

@@ -80,25 +80,25 @@ def test_hindsight_against_scipy(F: Box, make, rng: np.random.Generator) -> None
     def total(x: np.ndarray) -> float:
         return sum(f(x)[0] for f in fs)
 
-    found = best_in_hindsight(F, fs)
-    assert F.contains(found.x, 1e-7)
-    assert found.lower <= found.value == pytest.approx(total(found.x))
-    assert found.value - found.lower <= 1e-6 * (1 + abs(found.value))
+    actual = best_in_hindsight(F, fs)
+    assert F.contains(actual.x, 1e-7)
+    assert actual.lower <= actual.value == pytest.approx(total(actual.x))
+    assert actual.value - actual.lower <= 1e-6 * (1 + abs(actual.value))
     angles = np.linspace(0, 2 * np.pi, 400)
     spokes = [F.vertex(np.array([np.cos(a), np.sin(a)])) for a in angles]
     grid = [F.start() + s * (v - F.start()) for v in spokes for s in np.linspace(0, 1, 12)]
     rough = min(grid, key=total)
-    assert found.lower <= total(rough) + 1e-9
+    assert actual.lower <= total(rough) + 1e-9
     polished = minimize(total, rough, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
     if F.contains(polished.x):
-        assert found.value == pytest.approx(polished.fun, abs=1e-5)
-    assert found.value <= total(rough) + 1e-6
+        assert actual.value == pytest.approx(polished.fun, abs=1e-5)
+    assert actual.value <= total(rough) + 1e-6
 
 
 def test_hindsight_of_linear_losses_is_exact(rng: np.random.Generator) -> None:
     rows = rng.normal(size=(5, 2))
-    found = best_in_hindsight(CUBE, list(rows))
-    assert found.value == found.lower == pytest.approx(-np.abs(rows.sum(axis=0)).sum())
+    actual = best_in_hindsight(CUBE, list(rows))
+    assert actual.value == actual.lower == pytest.approx(-np.abs(rows.sum(axis=0)).sum())
     assert best_in_hindsight(CUBE, []).value == 0.0
 
 

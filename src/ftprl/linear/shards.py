@@ -149,13 +149,16 @@ class Announced(NamedTuple):
     """The coordinates of a block that one server has, in the order in which learned rows first have them.
 
     `rows` are counts of the first ones, which learned rows have; the others follow. Where some |value| is not 1, the
-    largest and the sum of the squares of a coordinate are listed under its number.
+    largest value and the sum of the squares of a coordinate are listed under its number; `listed` is None if that is
+    so for all of them. A sum of squares that is the square of the largest value, as in a single row, is left out:
+    `squared` are the places in the list of those that are there, None if all are.
     """
 
     slots: Slots
     rows: NDArray[np.uint16]
-    listed: Numbers
-    largest: Vector
+    listed: Numbers | None
+    largest: NDArray[Any]
+    squared: Numbers | None
     squares: Vector
 
     @classmethod
@@ -165,18 +168,22 @@ class Announced(NamedTuple):
         rows = coordinates.rows[:learned]
         odd = (coordinates.largest[:learned] != 1.0) | (coordinates.squares[:learned] != rows)
         listed = np.flatnonzero(odd)
+        largest, squares = coordinates.largest[listed], coordinates.squares[listed]
+        with np.errstate(over="ignore", under="ignore"):
+            squared = np.flatnonzero(largest * largest != squares)
         return cls(
             coordinates.slots,
             rows.astype(np.uint16),
-            listed.astype(np.uint32),
-            coordinates.largest[listed],
-            coordinates.squares[listed],
+            None if len(listed) == learned else listed.astype(np.uint32),
+            _short(largest),
+            None if len(squared) == len(listed) else squared.astype(np.uint32),
+            squares[squared],
         )
 
     @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
-        return sum(array.nbytes for array in self)
+        return sum(array.nbytes for array in self if array is not None)
 
     @property
     def learned(self) -> int:
@@ -188,7 +195,15 @@ class Announced(NamedTuple):
         rows, largest, squares = (np.zeros(len(self.slots)) for _ in range(3))
         rows[: self.learned] = squares[: self.learned] = self.rows
         largest[: self.learned] = 1.0
-        largest[self.listed], squares[self.listed] = self.largest, self.squares
+        listed: Any = slice(0, self.learned) if self.listed is None else self.listed
+        largest[listed] = self.largest
+        with np.errstate(over="ignore", under="ignore"):
+            sums = largest[listed] * largest[listed]
+        if self.squared is None:
+            sums = self.squares
+        else:
+            sums[self.squared] = self.squares
+        squares[listed] = sums
         return Coordinates(self.slots, rows, largest, squares)
 
 

@@ -72,8 +72,8 @@ def test_confidence_is_the_nearest_belief(rule: Any, y: int) -> None:
         return float(y * v * p[0] - phi * (spread if rule == "variance" else math.sqrt(spread)))
 
     box = [(-9, 9), (1e-6, 9)]
-    found = minimize(entropy, [y * 2.0, 0.5], bounds=box, constraints={"type": "ineq", "fun": met}, tol=1e-12)
-    np.testing.assert_allclose([after.mean[0], after.variance[0]], found.x, atol=2e-5)
+    actual = minimize(entropy, [y * 2.0, 0.5], bounds=box, constraints={"type": "ineq", "fun": met}, tol=1e-12)
+    np.testing.assert_allclose([after.mean[0], after.variance[0]], actual.x, atol=2e-5)
 
 
 def test_arow_by_hand() -> None:

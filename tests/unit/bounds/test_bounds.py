@@ -137,12 +137,12 @@ def test_printing(rng: np.random.Generator) -> None:
     ],
 )
 def test_to_dict_is_json(game, rng: np.random.Generator) -> None:  # type: ignore[no-untyped-def]
-    told = game(rng.normal(size=(4, 3))).certificate().to_dict()
-    again = json.loads(json.dumps(told, allow_nan=False))
-    assert again == told
-    assert told["rounds"] == 4
+    result = game(rng.normal(size=(4, 3))).certificate().to_dict()
+    again = json.loads(json.dumps(result, allow_nan=False))
+    assert again == result
+    assert result["rounds"] == 4
     for name in ("regret", "true_regret", "tight", "bound", "theorem", "worst_case", "ratio", "post_hoc", "caveats"):
-        assert name in told
+        assert name in result
 
 
 def test_baselines_have_regret_but_no_bounds(rng: np.random.Generator) -> None:
@@ -197,9 +197,9 @@ SQUARE = Polytope(np.vstack((np.eye(3), -np.eye(3))), np.ones(6))
 )
 def test_caveats(learner: FTPRL, word: str) -> None:
     rows = [[1.0, -2.0, 0.5], [0.5, 0.5, -0.5]]
-    told = play(learner, rows).certificate().caveats
-    assert sum(word in text for text in told) == 1
-    assert all("\n" not in text for text in told)
+    result = play(learner, rows).certificate().caveats
+    assert sum(word in text for text in result) == 1
+    assert all("\n" not in text for text in result)
 
 
 def test_no_caveats_where_all_is_exact() -> None:

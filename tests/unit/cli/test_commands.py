@@ -139,8 +139,10 @@ def test_a_table_says_how_it_was_read(capsys: Capture) -> None:
 
 
 def test_every_option_arrives() -> None:
-    said = "--loss squared --dim 999 --scale 0.3 --beta 0.5 --l1 0.01 --l2 0.02 --lower -1 --upper 2 --seed 7 --float64"
-    assert ftprl("train", "log.vw", "-o", "m", "-q", "--no-intercept", *said.split()) == 0
+    options = (
+        "--loss squared --dim 999 --scale 0.3 --beta 0.5 --l1 0.01 --l2 0.02 --lower -1 --upper 2 --seed 7 --float64"
+    )
+    assert ftprl("train", "log.vw", "-o", "m", "-q", "--no-intercept", *options.split()) == 0
     spec = load("m").engine.spec
     assert (spec.loss, spec.dim, spec.scale, spec.beta, spec.l1, spec.l2) == ("squared", 999, 0.3, 0.5, 0.01, 0.02)
     assert (spec.lower, spec.upper, spec.seed, spec.float64, spec.intercept) == (-1.0, 2.0, 7, True, False)
@@ -200,8 +202,8 @@ def test_inspect(capsys: Capture) -> None:
 
 
 def test_inspect_shows_a_checkpoint_and_a_table(capsys: Capture) -> None:
-    said = ["--label", "y", "--sep", ";", "--checkpoint", "c", "--every", "150"]
-    assert ftprl("train", "log.csv", "-o", "m", "-q", *said) == 0
+    options = ["--label", "y", "--sep", ";", "--checkpoint", "c", "--every", "150"]
+    assert ftprl("train", "log.csv", "-o", "m", "-q", *options) == 0
     assert ftprl("inspect", "c") == 0
     out = capsys.readouterr().out
     assert "of a run after 300 rows; continue it with --resume" in out

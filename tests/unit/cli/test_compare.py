@@ -53,9 +53,9 @@ def test_scores_of_vowpal_wabbit(files: Path, capsys: Capture) -> None:
     scores = np.log(np.loadtxt("all.txt") / (1 - np.loadtxt("all.txt")))
     np.savetxt("all-scores.txt", scores)
     options = ("--data", "clicks.csv", "--label", "click")
-    found = compared(capsys, "all-scores.txt", "vw.txt", *options, "--predictions-are", "score")
+    actual = compared(capsys, "all-scores.txt", "vw.txt", *options, "--predictions-are", "score")
     expected = compared(capsys, "all.txt", "few.txt", *options)
-    assert found["differences"][0]["difference"]["mean"] == pytest.approx(
+    assert actual["differences"][0]["difference"]["mean"] == pytest.approx(
         expected["differences"][0]["difference"]["mean"], rel=1e-9
     )
 
@@ -79,8 +79,8 @@ def test_rows_that_were_cut_are_reported(files: Path, capsys: Capture) -> None:
     p[0] = 0.001 if y[0] else 0.999
     np.savetxt("miss.txt", p)
     options = ("--data", "clicks.csv", "--label", "click")
-    found = compared(capsys, "miss.txt", "all.txt", *options)
-    first, second = found["systems"]
+    actual = compared(capsys, "miss.txt", "all.txt", *options)
+    first, second = actual["systems"]
     assert run(["compare", "miss.txt", "all.txt", *options]) == 0
     text = capsys.readouterr().out.splitlines()[-1]
     assert text.startswith("miss.txt and all.txt: not decided; ")
@@ -90,8 +90,8 @@ def test_rows_that_were_cut_are_reported(files: Path, capsys: Capture) -> None:
 
 def test_the_first_rows_of_numbers_are_counted(files: Path, capsys: Capture) -> None:
     options = ("--data", "clicks.csv", "--label", "click", "--loss", "squared")
-    found = compared(capsys, "all.txt", "few.txt", *options)
-    assert (found["rows"], found["unit_rows"], found["left_out"]) == (2968, 32, 0)
+    actual = compared(capsys, "all.txt", "few.txt", *options)
+    assert (actual["rows"], actual["unit_rows"], actual["left_out"]) == (2968, 32, 0)
     assert run(["compare", "all.txt", "few.txt", *options, "--by", "C1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     left_out = "left out: 32 at the start, which settle where losses are cut"
@@ -110,9 +110,9 @@ def test_an_empty_line_is_left_out_and_counted(files: Path, capsys: Capture) -> 
 
 
 def test_an_identical_file_is_never_better(files: Path, capsys: Capture) -> None:
-    found = compared(capsys, "all.txt", "all.txt", "--data", "clicks.csv", "--label", "click")
-    assert found["differences"][0]["better"] is None
-    assert found["differences"][0]["decided"] is None
+    actual = compared(capsys, "all.txt", "all.txt", "--data", "clicks.csv", "--label", "click")
+    assert actual["differences"][0]["better"] is None
+    assert actual["differences"][0]["decided"] is None
 
 
 @pytest.mark.parametrize("form", ["html", "png", "svg"])

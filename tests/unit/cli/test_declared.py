@@ -62,13 +62,13 @@ TYPED = {
 
 @pytest.mark.parametrize(("name", "typed"), [(name, typed) for name in TYPED for typed in TYPED[name]])
 def test_the_short_way_reads_what_typer_reads(name: str, typed: str) -> None:
-    found = arguments_of(COMMANDS[name], typed.split())
+    actual = arguments_of(COMMANDS[name], typed.split())
     expected = read_by_typer(name, typed.split())
     if "--lower=-1" in typed:
-        assert found is None  # a value that begins with a hyphen is left to Typer
+        assert actual is None  # a value that begins with a hyphen is left to Typer
     else:
-        assert found == expected
-        assert {key: type(value) for key, value in found.items()} == {k: type(v) for k, v in expected.items()}
+        assert actual == expected
+        assert {key: type(value) for key, value in actual.items()} == {k: type(v) for k, v in expected.items()}
 
 
 WORDS = st.sampled_from(
@@ -82,9 +82,9 @@ WORDS = st.sampled_from(
 
 @given(st.sampled_from(sorted(COMMANDS)), st.lists(WORDS, max_size=7))
 def test_whatever_is_typed_is_read_alike_or_left_to_typer(name: str, typed: list[str]) -> None:
-    found = arguments_of(COMMANDS[name], typed)
-    if found is not None:
-        assert repr(found) == repr({key: read_by_typer(name, typed)[key] for key in found})
+    actual = arguments_of(COMMANDS[name], typed)
+    if actual is not None:
+        assert repr(actual) == repr({key: read_by_typer(name, typed)[key] for key in actual})
 
 
 @pytest.mark.parametrize("typed", ["--bits ten", "--no-such", "--bits", "--help", "--", "-o", "--json=1", "-q -q"])

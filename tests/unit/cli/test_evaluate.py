@@ -25,15 +25,15 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> P
 
 
 def test_a_model_and_its_predictions_have_the_same_metrics(files: Path, capsys: Capture) -> None:
-    found = []
+    result = []
     for args in (["m.ftprl", "clicks.csv"], ["--predictions", "p.txt", "clicks.csv", "--label", "click"]):
         assert run(["evaluate", *args, "--json", "--threshold", "0.3"]) == 0
-        found.append(json.loads(capsys.readouterr().out))
-    assert found[0]["system"] == "m.ftprl"
-    assert found[1]["system"] == "p.txt"
-    for name, metric in found[0]["metrics"].items():
-        assert found[1]["metrics"][name]["value"] == pytest.approx(metric["value"], rel=1e-9), name
-    assert list(found[0]["thresholds"]) == ["0.3"]
+        result.append(json.loads(capsys.readouterr().out))
+    assert result[0]["system"] == "m.ftprl"
+    assert result[1]["system"] == "p.txt"
+    for name, metric in result[0]["metrics"].items():
+        assert result[1]["metrics"][name]["value"] == pytest.approx(metric["value"], rel=1e-9), name
+    assert list(result[0]["thresholds"]) == ["0.3"]
 
 
 def test_a_table(files: Path, capsys: Capture) -> None:

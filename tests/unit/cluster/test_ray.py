@@ -82,7 +82,7 @@ def test_events_tell_what_was_read(clicks: Path, tmp_path: Path, cluster: None) 
 
 def processes(name: bytes) -> list[int]:
     """The processes of a name."""
-    found = []
+    actual = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -90,8 +90,8 @@ def processes(name: bytes) -> list[int]:
             except OSError:
                 continue
             if name in command:
-                found.append(int(entry.name))
-    return found
+                actual.append(int(entry.name))
+    return actual
 
 
 def workers_at_work() -> list[int]:

@@ -108,15 +108,15 @@ def test_bad_rows_are_named_as_at_home(
     (tmp_path / "a.vw").write_text("".join(lines[:700]))
     (tmp_path / "b.vw").write_text("".join([*lines[700:1_100], line + "\n", *lines[1_100:]]))
     files = [str(tmp_path / name) for name in ("a.vw", "b.vw")]
-    said = []
+    printed = []
     for options in ("", "--engine ray --workers 2", "--engine ray --workers 2 --servers 1"):
         words = ["train", *files, "-q", "--bits", "16", "--round-rows", str(ROUND), "-o", str(tmp_path / "no")]
         assert run([*words, *options.split()]) == 2
-        said.append(capsys.readouterr().err)
+        printed.append(capsys.readouterr().err)
         assert not (tmp_path / "no").exists()
-    assert said[0] == said[1] == said[2]
-    assert said[0].count("\n") == 1
-    assert said[0].startswith(f"ftprl: {files[1]}:401: ")
+    assert printed[0] == printed[1] == printed[2]
+    assert printed[0].count("\n") == 1
+    assert printed[0].startswith(f"ftprl: {files[1]}:401: ")
 
 
 def test_events_count_the_bytes_that_were_moved(clicks: Path, tmp_path: Path, cluster: None) -> None:
@@ -290,11 +290,11 @@ def test_what_the_command_line_refuses(
         monkeypatch.setattr(ray, "is_initialized", lambda: False)  # the cluster of other tests is not asked
     words = ["train", str(log), "-q", "-o", str(tmp_path / "no"), "--round-rows", str(ROUND), "--engine", "ray"]
     assert run([*words, "--servers", "2", *options.split()]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(
+    printed = capsys.readouterr().err
+    assert printed.startswith(
         "ftprl: " + line.format(version=ftprl.__version__, host=ray.nodes()[0]["NodeManagerHostname"])
     )
-    assert said.count("\n") == 1
+    assert printed.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 

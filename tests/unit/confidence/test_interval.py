@@ -24,9 +24,9 @@ def sequence(bound: float = 1.0, is_signed: bool = False, grows: bool = False) -
 def interval_of(x: np.ndarray, weight: np.ndarray | None = None, **kind: float) -> MeanInterval:
     made = sequence(**kind)  # type: ignore[arg-type]
     made.add(np.asarray(x, np.float64), np.ones(len(x)) if weight is None else weight)
-    found = MeanInterval.of(made, LEVEL)
-    assert found is not None
-    return found
+    actual = MeanInterval.of(made, LEVEL)
+    assert actual is not None
+    return actual
 
 
 @settings(max_examples=40, deadline=None)
@@ -38,8 +38,8 @@ def test_the_mixture_is_that_of_the_twin(s: float, v: float, doublings: int) -> 
 @settings(max_examples=40, deadline=None)
 @given(v=st.floats(0, 1e9), threshold=st.floats(0.1, 50), doublings=st.integers(0, 8))
 def test_the_largest_deviation_solves_the_equation(v: float, threshold: float, doublings: int) -> None:
-    found = largest_deviation(v, threshold, doublings)
-    assert found == pytest.approx(twin.largest_deviation(v, threshold, doublings), rel=1e-8)
+    actual = largest_deviation(v, threshold, doublings)
+    assert actual == pytest.approx(twin.largest_deviation(v, threshold, doublings), rel=1e-8)
 
 
 @settings(max_examples=30, deadline=None)
@@ -63,10 +63,10 @@ def test_the_core_equals_its_twin(seed: int, is_signed: bool, grows: bool, weigh
     whole = sequence(1.0, is_signed, grows)
     whole.add(x, weight)
     assert core.numbers == whole.numbers  # to the bit, however the rows were cut
-    found = MeanInterval.of(core, LEVEL)
-    assert found is not None
-    np.testing.assert_allclose((found.mean, found.lower, found.upper), slow.interval(), rtol=1e-7, atol=1e-9)
-    assert (found.cut_rows, found.bound) == (slow.cut_rows, slow.bound)
+    actual = MeanInterval.of(core, LEVEL)
+    assert actual is not None
+    np.testing.assert_allclose((actual.mean, actual.lower, actual.upper), slow.interval(), rtol=1e-7, atol=1e-9)
+    assert (actual.cut_rows, actual.bound) == (slow.cut_rows, slow.bound)
 
 
 def test_saved_numbers_go_on_to_the_bit() -> None:
@@ -97,9 +97,9 @@ def test_weights_do_not_widen_the_interval(weights: tuple[float, ...]) -> None:
     rng, n = np.random.default_rng(2), 100_000
     x, weight = (rng.random(n) < 0.2).astype(np.float64), rng.choice(weights, n)
     weight[: len(weights)] = sorted(weights)
-    found = interval_of(x, weight)
-    error = math.sqrt(((weight * (x - found.mean)) ** 2).sum()) / weight.sum()
-    assert found.radius <= 2.0 * 1.96 * error
+    actual = interval_of(x, weight)
+    error = math.sqrt(((weight * (x - actual.mean)) ** 2).sum()) / weight.sum()
+    assert actual.radius <= 2.0 * 1.96 * error
 
 
 def bernoulli(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -173,9 +173,9 @@ def test_the_simulation_can_fail() -> None:
 def test_the_bound_grows_where_too_many_rows_are_cut() -> None:
     rng = np.random.default_rng(3)
     x = np.abs(rng.standard_normal(5000)) * 10.0
-    found = interval_of(x, bound=1.0, grows=True)
-    assert found.bound >= 16.0
-    assert found.lower <= 10 * math.sqrt(2 / math.pi) - found.cut_off <= found.upper
+    actual = interval_of(x, bound=1.0, grows=True)
+    assert actual.bound >= 16.0
+    assert actual.lower <= 10 * math.sqrt(2 / math.pi) - actual.cut_off <= actual.upper
     fixed = interval_of(x, bound=1.0)
     assert fixed.bound == 1.0
     assert fixed.cut_rows == int((x > 1.0).sum())
@@ -202,8 +202,8 @@ def test_nothing_is_decided_without_a_difference() -> None:
 
 
 def test_a_number_that_is_missing_is_passed_over() -> None:
-    found = interval_of(np.array([0.5, np.nan, 0.5]))
-    assert (found.rows, found.mean) == (2, 0.5)
+    actual = interval_of(np.array([0.5, np.nan, 0.5]))
+    assert (actual.rows, actual.mean) == (2, 0.5)
 
 
 def test_before_the_first_row_there_is_no_interval() -> None:
@@ -218,6 +218,6 @@ def test_lengths_are_checked() -> None:
 
 
 def test_an_interval_goes_through_json() -> None:
-    found = interval_of(np.random.default_rng(0).random(500))
-    assert MeanInterval.from_dict(found.to_dict()) == found
-    assert found.text() == f"{found.mean:.3f} (95 %: {found.lower:.3f} to {found.upper:.3f})"
+    actual = interval_of(np.random.default_rng(0).random(500))
+    assert MeanInterval.from_dict(actual.to_dict()) == actual
+    assert actual.text() == f"{actual.mean:.3f} (95 %: {actual.lower:.3f} to {actual.upper:.3f})"

@@ -106,11 +106,11 @@ def test_files(
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
     assert command(["train", *files, *(["--label", "y"] if has_columns else []), "-q", "-o", "m"]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
-    assert remedy is None or remedy in said
-    assert "=" not in said.split(";")[-1]  # options as they are typed
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
+    assert remedy is None or remedy in printed
+    assert "=" not in printed.split(";")[-1]  # options as they are typed
     assert Path("m").read_text() == "an older model"
 
 

@@ -23,8 +23,8 @@ def test_formats_hold_the_same_rows(tmp_path: Path) -> None:
     for name in ("a.csv", "a.tsv", "a.csv.gz", "a.tsv.zst"):
         same(rows_of(data.open(make(tmp_path, name), label="click", missing="ignore").batches()), expected)
     same(rows_of(data.open(make(tmp_path, "b.vw.zst")).batches()), expected)
-    found = rows_of(data.open(make(tmp_path, "a.libsvm")).batches())
-    assert [(row.y, sorted(row.features.values())) for row in found] == [
+    actual = rows_of(data.open(make(tmp_path, "a.libsvm")).batches())
+    assert [(row.y, sorted(row.features.values())) for row in actual] == [
         (row.y, sorted(row.features.values())) for row in expected
     ]
 

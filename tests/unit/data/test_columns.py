@@ -50,10 +50,10 @@ def test_a_time_has_a_trend_and_the_place_in_the_day_and_the_week(tmp_path: Path
     assert list(names(first, *wanted)) == wanted  # the trend is 0, as is the sine of the hour
     assert list(names(first, *wanted).values()) == pytest.approx([np.sin(angle), np.cos(angle), 1, 1, 1, 1])
     wanted = ["t trend", "t weekday sin", "t weekday cos", "t weekday=Fri", "t hour sin", "t hour cos", "t hour=16"]
-    found = names(second, *wanted, "t hour of week=Fri 16")
-    assert found["t trend"] == pytest.approx(40 / 24 / 365.25)
-    assert found["t hour sin"] == pytest.approx(np.sin(2 * np.pi * 16 / 24))
-    assert list(found) == [*wanted, "t hour of week=Fri 16"]
+    actual = names(second, *wanted, "t hour of week=Fri 16")
+    assert actual["t trend"] == pytest.approx(40 / 24 / 365.25)
+    assert actual["t hour sin"] == pytest.approx(np.sin(2 * np.pi * 16 / 24))
+    assert list(actual) == [*wanted, "t hour of week=Fri 16"]
     wanted = [name.replace("Fri", "Sat").replace("16", "6") for name in wanted]
     assert names(third, *wanted, "t hour of week=Sat 6")["t hour cos"] == pytest.approx(np.cos(np.pi * 13 / 24))
 
@@ -122,8 +122,8 @@ def test_a_time_beyond_all_years_is_a_bad_row() -> None:
 def test_true_and_false_in_any_spelling(tmp_path: Path) -> None:
     source = opened(tmp_path, "y,b\n1,True\n2,FALSE\n3,1\n4,\n5,0\n")
     assert kinds(source)["b"] == "boolean"
-    found = [list(names(row, "b=true", "b=false", "b is missing")) for row in rows_of(source.batches())]
-    assert found == [["b=true"], ["b=false"], ["b=true"], ["b is missing"], ["b=false"]]
+    actual = [list(names(row, "b=true", "b=false", "b is missing")) for row in rows_of(source.batches())]
+    assert actual == [["b=true"], ["b=false"], ["b=true"], ["b is missing"], ["b=false"]]
     expected = rows_of(source.batches())
     for rows in ([True, False, True, None, False], ["true", "false", "TRUE", "", "0"], ["True", "f", "yes", None, "n"]):
         assert [
@@ -160,8 +160,8 @@ def test_the_model_keeps_what_missing_values_become(tmp_path: Path) -> None:
         ftprl.train(rows, label="y", missing=missing, bits=8, output=tmp_path / missing)
         model = ftprl.load(tmp_path / missing)
         assert model.reading["missing"] == missing
-        (found,) = rows_of(model.open([{}]).batches())
-        assert len(found.features) == (missing == "indicator")
+        (actual,) = rows_of(model.open([{}]).batches())
+        assert len(actual.features) == (missing == "indicator")
         with pytest.raises(InvalidInput, match="missing= needs to be what the model was trained with"):
             ftprl.train(rows, resume=tmp_path / missing, missing="ignore" if missing == "indicator" else "indicator")
         assert ftprl.train(rows, resume=tmp_path / missing, missing=missing).rows == 60
@@ -197,8 +197,8 @@ def test_buckets_are_quantiles_of_the_sample(tmp_path: Path) -> None:
     text = "y,a\n" + "".join(f"1,{value}\n" for value in range(1, 101))
     source = opened(tmp_path, text, bucket="a=4")
     assert source.to_dict()["sampled"] == {"a": [4, 26.0, 51.0, 76.0]}
-    found = [next(iter(names(row, "a<26", "a 26..51", "a 51..76", "a>=76"))) for row in rows_of(source.batches())]
-    assert found == ["a<26"] * 25 + ["a 26..51"] * 25 + ["a 51..76"] * 25 + ["a>=76"] * 25
+    actual = [next(iter(names(row, "a<26", "a 26..51", "a 51..76", "a>=76"))) for row in rows_of(source.batches())]
+    assert actual == ["a<26"] * 25 + ["a 26..51"] * 25 + ["a 51..76"] * 25 + ["a>=76"] * 25
     assert data.open(pa.table({"a": pa.array(range(1, 101), pa.float32())}), bucket="a=4").to_dict()["sampled"] == {
         "a": [4, 26.0, 51.0, 76.0]
     }
@@ -249,13 +249,13 @@ def test_the_kinds_are_a_table_before_training(tmp_path: Path, capsys: pytest.Ca
     path.write_text("\n".join(["y,id,n,f,c,t,x", *lines]) + "\n")
     typed = ["train", str(path), "--label", "y", "--bucket", "f=4", "-o", str(tmp_path / "m"), "--events", str(events)]
     assert command([*typed, "--bits", "10"]) == 0
-    told = capsys.readouterr().err.splitlines()
+    result = capsys.readouterr().err.splitlines()
     advice = "looks like an identifier: all 150 values in the sample differ; pass --ignore"
-    assert f"ftprl: column 'id' {advice} id to leave it out" in told
-    assert f"ftprl: column 'n' {advice} n to leave it out" in told
-    assert f"ftprl: column 'x' {advice} x to leave it out, or pass --text x if it is text" in told
-    assert sum(line.startswith("ftprl: column") for line in told) == 3
-    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in told if line.split()[:1]}
+    assert f"ftprl: column 'id' {advice} id to leave it out" in result
+    assert f"ftprl: column 'n' {advice} n to leave it out" in result
+    assert f"ftprl: column 'x' {advice} x to leave it out, or pass --text x if it is text" in result
+    assert sum(line.startswith("ftprl: column") for line in result) == 3
+    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in result if line.split()[:1]}
     assert shown["column"] == "kind example distinct missing features"
     assert shown["f"] == "bucket 0 .. 21.2857 150 0 4 buckets"
     assert shown["c"] == "categorical x 1 120 c=VALUE"

@@ -103,12 +103,12 @@ def test_a_last_row_that_is_still_being_written(tmp_path: Path, threads: int) ->
     cut = len(rows) - 9
     path.write_bytes(rows[:cut])
     reading = data.open(path, dim=2**16, block_size=4096).read(threads=threads)
-    found = [next(reading)[0]]
+    actual = [next(reading)[0]]
     with path.open("ab") as more:
         more.write(rows[cut:] + rows)
-    found += [batch for batch, _ in reading]
-    assert sum(map(len, found)) == 6000
-    assert all((np.diff(batch.indptr) == 3).all() for batch in found)
+    actual += [batch for batch, _ in reading]
+    assert sum(map(len, actual)) == 6000
+    assert all((np.diff(batch.indptr) == 3).all() for batch in actual)
 
 
 def test_a_row_longer_than_a_block(tmp_path: Path) -> None:

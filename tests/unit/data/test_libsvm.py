@@ -76,8 +76,8 @@ def test_positive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "rows"), [("a9a.libsvm.gz", 32_561), ("a9a.t.libsvm.gz", 16_281)])
 def test_a9a(name: str, rows: int) -> None:
-    found, share, features = totals(data.open(real(name), dim=125))
-    assert found == rows
+    actual, share, features = totals(data.open(real(name), dim=125))
+    assert actual == rows
     assert share == pytest.approx(0.24, abs=0.01)
     assert features == pytest.approx(13.9, abs=0.1)
 

@@ -41,13 +41,13 @@ def row_of(batch: data.Batch, r: int) -> dict[int, float]:
 def expected(words: list[str], group: str, n: int, skips: int, chars: tuple[int, int] | None) -> Counter[int]:
     """The cells of a text whose words are features of a column."""
     hashes = [feature_hash(f"{group}={word}".encode()) for word in words]
-    found = Counter[int](hashes)
-    found.update(gram_hash([hashes[i] for i in places]) for places in grams(len(words), n, skips))
+    actual = Counter[int](hashes)
+    actual.update(gram_hash([hashes[i] for i in places]) for places in grams(len(words), n, skips))
     for word in words if chars is not None else ():
         assert chars is not None
-        found.update(piece_hash(group, piece) for piece in pieces(word, *chars))
+        actual.update(piece_hash(group, piece) for piece in pieces(word, *chars))
     cells = Counter[int]()
-    for number, count in found.items():
+    for number, count in actual.items():
         cells[number % DIM] += count
     return cells
 
@@ -66,8 +66,8 @@ def test_a_text_column_has_the_grams_of_the_twin(
     sizes = None if chars is None else (chars[0], chars[0] + chars[1])
     options = {"ngrams": n, "skips": skips or None, "char_ngrams": sizes and [f"body={sizes[0]}-{sizes[1]}"]}
     source = data.open([{"body": " ".join(words)}], text="body", dim=DIM, missing="ignore", **options)
-    found = row_of(next(iter(source.batches())), 0)
-    assert found == expected(words, "body", n, skips, sizes)
+    actual = row_of(next(iter(source.batches())), 0)
+    assert actual == expected(words, "body", n, skips, sizes)
 
 
 @settings(deadline=None, max_examples=60)
@@ -81,14 +81,14 @@ def test_a_namespace_has_the_grams_of_the_twin(words: list[str], n: int, skips: 
         split = f"1 |body {' '.join(words[:half])} |other z |body {' '.join(words[half:])}"
         path.write_text((split if twice else f"1 |body {' '.join(words)} |other z") + "\n")
         options = {"ngrams": f"body={n}", "skips": [f"body={skips}"] if skips else None, "char_ngrams": "body=3"}
-        found = row_of(next(iter(data.open(path, dim=DIM, **options).batches())), 0)
+        actual = row_of(next(iter(data.open(path, dim=DIM, **options).batches())), 0)
     own = feature_hash(b"body")
     hashes = [feature_hash(word.encode(), own) for word in words]
     cells = Counter(number % DIM for number in hashes)
     cells.update(gram_hash([hashes[i] for i in places]) % DIM for places in grams(len(words), n, skips))
     cells.update(piece_hash("body", piece) % DIM for word in words for piece in pieces(word, 3, 3))
     cells[feature_hash(b"z", feature_hash(b"other")) % DIM] += 1
-    assert found == cells
+    assert actual == cells
 
 
 def test_grams_have_the_value_1_and_those_without_values_stay_so(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_names_are_kept_and_explain_a_row() -> None:
         "body~ree ",
     } <= names
     assert "body=prize ^ free" not in names
-    told = {entry.name for entry in model.explain({"body": "call now"}).contributions}
-    assert {"body=call", "body=now", "body=call ^ now", "body~ no"} <= told
+    result = {entry.name for entry in model.explain({"body": "call now"}).contributions}
+    assert {"body=call", "body=now", "body=call ^ now", "body~ no"} <= result
 
 
 def test_interactions_are_also_those_of_grams() -> None:

@@ -355,10 +355,10 @@ def test_bad_arguments(
 
 def test_describe(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y,a,b\nyes,1,x\nno,2,z\n")
-    told = data.open(tmp_path / "a.csv", label="y").describe()
-    assert "labels       'yes' is +1, 'no' is -1" in str(told)
-    assert "numeric      a" in str(told)
-    assert told.to_dict()["columns"] == {"y": "label", "a": "numeric", "b": "categorical"}
+    result = data.open(tmp_path / "a.csv", label="y").describe()
+    assert "labels       'yes' is +1, 'no' is -1" in str(result)
+    assert "numeric      a" in str(result)
+    assert result.to_dict()["columns"] == {"y": "label", "a": "numeric", "b": "categorical"}
 
 
 def test_to_dict_reads_alike(tmp_path: Path) -> None:

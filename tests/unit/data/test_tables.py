@@ -253,8 +253,8 @@ def test_text_in_another_encoding_is_read_as_bytes(tmp_path: Path) -> None:
     for name, encoding in (("a", "utf-8"), ("b", "latin-1")):
         (tmp_path / f"{name}.csv").write_bytes("y,drink\n1,café\n0,tea\n".encode(encoding))
     columns = {"y": "label", "drink": "categorical"}
-    found = [next(iter(data.open(tmp_path / f"{name}.csv", columns=columns).batches())).indices for name in "ab"]
-    assert found[0][0] != found[1][0]
-    assert found[0][-1] == found[1][-1]
+    actual = [next(iter(data.open(tmp_path / f"{name}.csv", columns=columns).batches())).indices for name in "ab"]
+    assert actual[0][0] != actual[1][0]
+    assert actual[0][-1] == actual[1][-1]
     model = ftprl.train(tmp_path / "b.csv", label="y", bits=10).model
     assert r"drink=caf\xe9" in {str(entry["name"]) for entry in model.weights_table().to_pylist()}

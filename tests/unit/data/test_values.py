@@ -20,9 +20,9 @@ FRAME = pd.DataFrame(ROWS, columns=["name", "y", "x"])
 
 def values(data: Any, column: str, **options: Any) -> list[str]:
     source = ftprl.data.open(data, label="y", **options)
-    found = np.concatenate(list(column_values(source, data, column))).tolist()
-    assert sum(len(batch) for batch in source.batches()) == len(found)
-    return found
+    actual = np.concatenate(list(column_values(source, data, column))).tolist()
+    assert sum(len(batch) for batch in source.batches()) == len(actual)
+    return actual
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])

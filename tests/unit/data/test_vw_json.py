@@ -39,9 +39,9 @@ PAIRS = [
 def test_examples_are_those_of_vw_text(tmp_path: Path) -> None:
     (tmp_path / "a.vwjson").write_text("".join(f"{line}\n" for line, _ in PAIRS))
     (tmp_path / "a.vw").write_text("".join(f"{line}\n" for _, line in PAIRS))
-    found = [keys(row) for row in rows_of(data.open(tmp_path / "a.vwjson").batches())]
+    actual = [keys(row) for row in rows_of(data.open(tmp_path / "a.vwjson").batches())]
     expected = [keys(row) for row in rows_of(data.open(tmp_path / "a.vw").batches())]
-    for (line, _), one, other in zip(PAIRS, found, expected, strict=True):
+    for (line, _), one, other in zip(PAIRS, actual, expected, strict=True):
         assert one == other, line
     of_json = ftprl.train(tmp_path / "a.vwjson", bits=10).model
     of_text = ftprl.train(tmp_path / "a.vw", bits=10).model

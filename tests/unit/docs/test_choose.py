@@ -46,9 +46,9 @@ def value(cell: str, p: float = 0.0, gamma: float = 0.0) -> float:
 
 def row(where: str, scheme: str, against: str) -> tuple[str, str]:
     """The two cells of the row that begins so."""
-    found = [r for r in TABLE if (r[0], r[1].strip("`").split("(")[0].split("`")[0], r[2]) == (where, scheme, against)]
-    assert len(found) == 1, (where, scheme, against)
-    return found[0][3], found[0][4]
+    actual = [r for r in TABLE if (r[0], r[1].strip("`").split("(")[0].split("`")[0], r[2]) == (where, scheme, against)]
+    assert len(actual) == 1, (where, scheme, against)
+    return actual[0][3], actual[0][4]
 
 
 def proved(scheme: type, feasible: ConvexSet) -> tuple[float, float]:

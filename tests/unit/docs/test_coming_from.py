@@ -96,14 +96,14 @@ def test_datatable() -> None:
     X = rng.integers(0, 2, size=(150, 5))
     y = np.where(rng.random(150) < chances(X @ rng.normal(size=5)), 1.0, -1.0)
     learner = Ftrl(alpha=ALPHA, beta=BETA, lambda1=0.1, lambda2=L2, nepochs=1, double_precision=True)
-    found = [0.5]
+    actual = [0.5]
     for i, (row, label) in enumerate(zip(X.tolist(), y, strict=True)):
         frame = dt.Frame({f"c{k}": [value] for k, value in enumerate(row)})
         if i:
-            found.append(learner.predict(frame)[0, "True"])
+            actual.append(learner.predict(frame)[0, "True"])
         learner.fit(frame, dt.Frame([bool(label > 0)]))
     features = [[2 * k + value for k, value in enumerate(row)] for row in X.tolist()]  # a feature for each value
-    np.testing.assert_allclose(found, chances(ftprl_scores(features, y, l1=0.1)), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(actual, chances(ftprl_scores(features, y, l1=0.1)), rtol=0, atol=1e-12)
 
 
 def river_rule(z: Vector, n: Vector) -> Step:
@@ -127,15 +127,15 @@ def test_river_is_one_step_behind() -> None:
     features, y = stream()
     optimiser = optim.FTRLProximal(alpha=ALPHA, beta=BETA, l1=L1, l2=L2)
     learner = linear_model.LogisticRegression(optimizer=optimiser, intercept_lr=0.0, l2=0.0)
-    found = []
+    actual = []
     for row, label in zip(features, y, strict=True):
         x = dict.fromkeys(row, 1.0)
-        found.append(learner.predict_proba_one(x)[True])
+        actual.append(learner.predict_proba_one(x)[True])
         learner.learn_one(x, bool(label > 0))
     rendition = chances(numpy_scores(features, y, river_rule(np.zeros(DIM), np.zeros(DIM))))
-    np.testing.assert_allclose(found, rendition, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(actual, rendition, rtol=0, atol=1e-9)
     ours = chances(ftprl_scores(features, y))
-    assert np.abs(found - ours).max() > 0.05  # it predicts without the latest gradient of each feature
+    assert np.abs(actual - ours).max() > 0.05  # it predicts without the latest gradient of each feature
 
 
 def adagrad(rate: float, eps: float) -> Step:

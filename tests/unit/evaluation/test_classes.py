@@ -33,19 +33,19 @@ def test_numbers_are_those_of_scikit_learn() -> None:
     names = ["a", "b", "c", "d"]
     blocks = [Block(1, y[:200].astype(float), weight[:200], logs[:200], None)]
     blocks.append(Block(201, y[200:].astype(float), weight[200:], logs[200:], None))
-    found = evaluate_classes(blocks, "model", names)
+    actual = evaluate_classes(blocks, "model", names)
     predicted = logs.argmax(axis=1)
-    own = {name: found.metrics[name].value for name in found.metrics}
+    own = {name: actual.metrics[name].value for name in actual.metrics}
     assert own["log loss"] == pytest.approx(metrics.log_loss(y, np.exp(logs), sample_weight=weight))
     assert own["accuracy"] == pytest.approx(metrics.accuracy_score(y, predicted, sample_weight=weight))
     assert own["macro F score"] == pytest.approx(metrics.f1_score(y, predicted, average="macro", sample_weight=weight))
-    np.testing.assert_allclose(found.confusion, metrics.confusion_matrix(y, predicted, sample_weight=weight))
+    np.testing.assert_allclose(actual.confusion, metrics.confusion_matrix(y, predicted, sample_weight=weight))
     precision, recall, f_score, _ = metrics.precision_recall_fscore_support(y, predicted, sample_weight=weight)
-    np.testing.assert_allclose([one.precision.value for one in found.by_class], precision)
-    np.testing.assert_allclose([one.recall.value for one in found.by_class], recall)
-    np.testing.assert_allclose([one.f_score for one in found.by_class], f_score)
-    assert [one.rows for one in found.by_class] == np.bincount(y).tolist()
-    for metric in found.metrics.values():
+    np.testing.assert_allclose([one.precision.value for one in actual.by_class], precision)
+    np.testing.assert_allclose([one.recall.value for one in actual.by_class], recall)
+    np.testing.assert_allclose([one.f_score for one in actual.by_class], f_score)
+    assert [one.rows for one in actual.by_class] == np.bincount(y).tolist()
+    for metric in actual.metrics.values():
         assert metric.lower < metric.value < metric.upper
         assert metric.baseline is not None
 
@@ -57,20 +57,20 @@ def test_intervals_hold_for_about_95_percent_of_samples() -> None:
     inside = dict.fromkeys(truth, 0)
     for part in range(100):
         some = slice(400 * part, 400 * (part + 1))
-        found = evaluate_classes([Block(1, y[some].astype(float), np.ones(400), logs[some], None)], "m", list("abcd"))
+        actual = evaluate_classes([Block(1, y[some].astype(float), np.ones(400), logs[some], None)], "m", list("abcd"))
         for name, value in truth.items():
-            inside[name] += found.metrics[name].lower <= value <= found.metrics[name].upper
+            inside[name] += actual.metrics[name].lower <= value <= actual.metrics[name].upper
     assert all(88 <= count <= 100 for count in inside.values()), inside
 
 
 def test_many_classes_have_no_interval_of_the_f_score() -> None:
     y, logs, _ = rows(600, classes=80)
-    found = evaluate_classes([Block(1, y.astype(float), np.ones(600), logs, None)], "m", [str(k) for k in range(80)])
+    actual = evaluate_classes([Block(1, y.astype(float), np.ones(600), logs, None)], "m", [str(k) for k in range(80)])
     expected = metrics.f1_score(y, logs.argmax(axis=1), average="macro", labels=np.unique(y))
-    assert found.metrics["macro F score"].value == pytest.approx(expected)
-    assert math.isnan(found.metrics["macro F score"].lower)
-    assert "and 50 more" in str(found)
-    assert "labels down" not in str(found)
+    assert actual.metrics["macro F score"].value == pytest.approx(expected)
+    assert math.isnan(actual.metrics["macro F score"].lower)
+    assert "and 50 more" in str(actual)
+    assert "labels down" not in str(actual)
 
 
 def test_a_model_is_measured_on_its_classes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -78,10 +78,10 @@ def test_a_model_is_measured_on_its_classes(tmp_path: Path, capfd: pytest.Captur
     X = rng.normal(size=(600, 3))
     kinds = np.array(["x", "y", "z"])[(X @ rng.normal(size=(3, 3)) + rng.gumbel(size=(600, 3))).argmax(axis=1)]
     model = ftprl.train(X[:400], kinds[:400], loss="softmax").model
-    found = model.evaluate(X[400:], y=kinds[400:])
-    assert isinstance(found, ClassEvaluation)
+    actual = model.evaluate(X[400:], y=kinds[400:])
+    assert isinstance(actual, ClassEvaluation)
     chances = model.predict(X[400:])
-    assert found.metrics["log loss"].value == pytest.approx(
+    assert actual.metrics["log loss"].value == pytest.approx(
         metrics.log_loss(kinds[400:], chances, labels=["x", "y", "z"])
     )
     strange = np.where(np.arange(200) < 7, "other", kinds[400:])
@@ -111,8 +111,8 @@ def test_a_model_is_measured_on_its_classes(tmp_path: Path, capfd: pytest.Captur
 def test_a_picture_and_slices() -> None:
     y, logs, weight = rows()
     groups = np.where(np.arange(500) % 2, "odd", "even")
-    found = evaluate_classes([Block(1, y.astype(float), weight, logs, groups)], "m", list("abcd"), by="parity")
-    assert [value for value, *_ in found.slices] == ["even", "odd"]
-    assert "by parity, each with its 95 % interval:" in str(found)
-    assert report.written(found, "svg", "data").startswith(b"<svg")
-    assert b"parity" in report.written(found, "html", "data")
+    actual = evaluate_classes([Block(1, y.astype(float), weight, logs, groups)], "m", list("abcd"), by="parity")
+    assert [value for value, *_ in actual.slices] == ["even", "odd"]
+    assert "by parity, each with its 95 % interval:" in str(actual)
+    assert report.written(actual, "svg", "data").startswith(b"<svg")
+    assert b"parity" in report.written(actual, "html", "data")

@@ -36,8 +36,8 @@ def stream(n: int = 4000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def test_the_better_system_is_found() -> None:
     y, good, bad = stream()
-    found = compare_predictions(blocks(y, bad, good), ["bad", "good"], LOGISTIC)
-    (difference,) = found.differences
+    actual = compare_predictions(blocks(y, bad, good), ["bad", "good"], LOGISTIC)
+    (difference,) = actual.differences
     expected = LOGISTIC.arrays(bad, y)[0] - LOGISTIC.arrays(good, y)[0]
     assert difference.interval.mean + difference.interval.cut_off == pytest.approx(expected.mean())
     assert difference.better == "good"
@@ -47,8 +47,8 @@ def test_the_better_system_is_found() -> None:
     limited = f"; the difference of 3 rows was limited ({expected.mean():.3f} without the limit)"
     end = f", decided at row {difference.decided:,}{limited}"
     assert difference.text().endswith(end)
-    assert found.losses[1].mean == pytest.approx(LOGISTIC.arrays(good, y)[0].mean())
-    assert found.baseline == pytest.approx(np.log(2), abs=0.02)
+    assert actual.losses[1].mean == pytest.approx(LOGISTIC.arrays(good, y)[0].mean())
+    assert actual.baseline == pytest.approx(np.log(2), abs=0.02)
 
 
 def test_order_of_systems_turns_the_sign_only() -> None:
@@ -87,30 +87,30 @@ def test_rows_that_cannot_be_compared_are_counted() -> None:
     y[5] = np.nan
     weight = np.ones(1000)
     weight[8] = 0.0
-    found = compare_predictions(blocks(y, good, bad, weight=weight), ["a", "b"], LOGISTIC)
-    assert (found.rows, found.left_out, found.unlabelled) == (997, 1, 2)
+    actual = compare_predictions(blocks(y, good, bad, weight=weight), ["a", "b"], LOGISTIC)
+    assert (actual.rows, actual.left_out, actual.unlabelled) == (997, 1, 2)
     left_out = "1 without a prediction of every system, 2 without a label or weight"
-    assert str(found).splitlines()[0] == f"997 rows, log loss (nats) per row; left out: {left_out}"
+    assert str(actual).splitlines()[0] == f"997 rows, log loss (nats) per row; left out: {left_out}"
 
 
 def test_slices_have_rows_and_intervals() -> None:
     y, good, bad = stream()
     groups = np.array(["even" if i % 2 == 0 else "odd" for i in range(4000)], dtype=object)
     scores = np.where(groups == "even", bad, good)
-    found = compare_predictions(blocks(y, scores, good, groups=groups), ["a", "b"], LOGISTIC, by="parity")
-    (first, even, (one,)), (second, odd, (other,)) = found.slices
+    actual = compare_predictions(blocks(y, scores, good, groups=groups), ["a", "b"], LOGISTIC, by="parity")
+    (first, even, (one,)), (second, odd, (other,)) = actual.slices
     assert (first, even, second, odd) == ("even", 2000, "odd", 2000)
     assert one.better == "b"
     assert other.better is None
-    assert "by parity, each with its own interval:" in str(found)
+    assert "by parity, each with its own interval:" in str(actual)
 
 
 def test_many_values_are_put_together() -> None:
     y, good, bad = stream(2000)
     groups = np.array([f"v{i % 500}" for i in range(2000)], dtype=object)
-    found = compare_predictions(blocks(y, good, bad, groups=groups, size=300), ["a", "b"], LOGISTIC, by="v")
-    assert len(found.slices) == MOST_GROUPS + 1
-    assert found.slices[0][:2] == (OTHER_VALUES, 2000 - 4 * MOST_GROUPS)
+    actual = compare_predictions(blocks(y, good, bad, groups=groups, size=300), ["a", "b"], LOGISTIC, by="v")
+    assert len(actual.slices) == MOST_GROUPS + 1
+    assert actual.slices[0][:2] == (OTHER_VALUES, 2000 - 4 * MOST_GROUPS)
 
 
 def test_three_systems_share_the_error_probability() -> None:
@@ -125,17 +125,17 @@ def test_three_systems_share_the_error_probability() -> None:
 def test_weights_count() -> None:
     y, good, bad = stream(3000)
     weight = np.random.default_rng(1).choice([0.5, 1.0, 3.0], 3000)
-    found = compare_predictions(blocks(y, good, bad, weight=weight), ["a", "b"], LOGISTIC)
+    actual = compare_predictions(blocks(y, good, bad, weight=weight), ["a", "b"], LOGISTIC)
     d = LOGISTIC.arrays(good, y)[0] - LOGISTIC.arrays(bad, y)[0]
-    interval = found.differences[0].interval
+    interval = actual.differences[0].interval
     assert interval.mean + interval.cut_off == pytest.approx((weight * d).sum() / weight.sum())
 
 
 def test_the_loss_may_have_a_parameter() -> None:
     _, good, bad = stream(2000)
-    found = compare_predictions(blocks(good + 3.0, good, bad), ["a", "b"], scalar_loss("quantile", 0.9))
-    assert found.losses[0].mean == pytest.approx(2.7)
-    assert found.rows == 2000 - 32  # the first ones settle the unit
+    actual = compare_predictions(blocks(good + 3.0, good, bad), ["a", "b"], scalar_loss("quantile", 0.9))
+    assert actual.losses[0].mean == pytest.approx(2.7)
+    assert actual.rows == 2000 - 32  # the first ones settle the unit
 
 
 @pytest.mark.parametrize("count", [1, 17])
@@ -157,12 +157,12 @@ def misses(full: np.ndarray, half: np.ndarray, y: np.ndarray, streams: int, rows
     rng, missed, decided = np.random.default_rng(0), 0, []
     for _ in range(streams):
         some = rng.integers(0, len(y), rows)
-        found: Comparison = compare_predictions(
+        actual: Comparison = compare_predictions(
             blocks(y[some], full[some], half[some], size=rows), ["f", "h"], LOGISTIC
         )
-        (difference,) = found.differences
+        (difference,) = actual.differences
         at_every_point = [
-            low <= truth <= high for low, high in zip(found.curves[0].lower, found.curves[0].upper, strict=True)
+            low <= truth <= high for low, high in zip(actual.curves[0].lower, actual.curves[0].upper, strict=True)
         ]
         missed += not all(at_every_point)
         if difference.decided is not None:

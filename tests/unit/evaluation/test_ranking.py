@@ -14,9 +14,9 @@ def ranked(scores: np.ndarray, y: np.ndarray, weight: np.ndarray, most_rows: int
     ranking = Ranking(most_rows)
     for a in range(0, len(y), size):
         ranking.add(scores[a : a + size], y[a : a + size], weight[a : a + size])
-    found = ranking.ranked()
-    assert found is not None
-    return found
+    actual = ranking.ranked()
+    assert actual is not None
+    return actual
 
 
 def slow_auc(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
@@ -46,10 +46,10 @@ def test_merged_runs_are_exact(seed: int, digits: int, most: int) -> None:
 def test_many_scores_go_to_disk() -> None:
     rng = np.random.default_rng(0)
     scores, y = rng.normal(size=20_000), rng.random(20_000) < 0.5
-    found = ranked(scores, y, np.ones(20_000), most_rows=3000, size=1000)
-    assert found.runs >= 5
-    assert found.auc == pytest.approx(ranked(scores, y, np.ones(20_000)).auc, rel=1e-12)
-    recall, fall_out, precision = np.array(found.curve).T
+    actual = ranked(scores, y, np.ones(20_000), most_rows=3000, size=1000)
+    assert actual.runs >= 5
+    assert actual.auc == pytest.approx(ranked(scores, y, np.ones(20_000)).auc, rel=1e-12)
+    recall, fall_out, precision = np.array(actual.curve).T
     assert (np.diff(recall) >= 0).all()
     assert (np.diff(fall_out) >= 0).all()
     assert (recall[-1], fall_out[-1]) == (pytest.approx(1.0), pytest.approx(1.0))
@@ -90,14 +90,14 @@ def test_slices_share_the_memory_of_one_ranking(seed: int, digits: int, most: in
                 rankings.add(str(v), scores[some], y[some], weight[some])
                 assert rankings.held <= most
     for v in range(slices):
-        some, found = value == v, rankings.ranked(str(v))
+        some, actual = value == v, rankings.ranked(str(v))
         if not 0 < y[some].sum() < some.sum():
-            assert found is None
+            assert actual is None
             continue
-        assert found is not None
+        assert actual is not None
         alone = ranked(scores[some], y[some], weight[some])
-        assert found.auc == pytest.approx(alone.auc, rel=1e-12)
-        assert found.auc_error == pytest.approx(alone.auc_error, rel=1e-9)
+        assert actual.auc == pytest.approx(alone.auc, rel=1e-12)
+        assert actual.auc_error == pytest.approx(alone.auc_error, rel=1e-9)
     assert rankings.ranked("another") is None
 
 

@@ -114,8 +114,8 @@ def test_several_classes(settings: dict[str, Any], tmp_path: Path) -> None:
     for row, wanted in zip(probe.tolist(), chances, strict=True):
         assert own["predict"](row) == pytest.approx(dict(zip(labels, wanted, strict=True)), rel=1e-14)
     narrow = probe.astype(np.float32)
-    for found, raw in zip(session(model, tmp_path)(X=narrow), (True, False), strict=True):
-        np.testing.assert_allclose(found, model.predict(narrow.astype(np.float64), raw=raw), rtol=1e-9, atol=1e-9)
+    for actual, raw in zip(session(model, tmp_path)(X=narrow), (True, False), strict=True):
+        np.testing.assert_allclose(actual, model.predict(narrow.astype(np.float64), raw=raw), rtol=1e-9, atol=1e-9)
 
 
 def test_several_classes_by_name(tmp_path: Path) -> None:
@@ -145,10 +145,10 @@ def check_exports(model: Model, probe: np.ndarray, tmp_path: Path) -> None:
     )
     narrow = probe.astype(np.float32)
     scores, predictions = session(model, tmp_path)(X=narrow)
-    for found, raw in ((scores, True), (predictions, False)):
+    for actual, raw in ((scores, True), (predictions, False)):
         wanted = model.predict(narrow.astype(np.float64), raw=raw)
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 * max(1.0, float(np.abs(wanted).max())))
-        assert np.abs(found - wanted).max() <= 1e-12 * max(1.0, float(np.abs(wanted).max()))  # all in float64
+        np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-5 * max(1.0, float(np.abs(wanted).max())))
+        assert np.abs(actual - wanted).max() <= 1e-12 * max(1.0, float(np.abs(wanted).max()))  # all in float64
 
 
 def rows_of(seed: int, count: int = 150) -> list[dict[str, Any]]:

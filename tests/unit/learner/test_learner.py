@@ -163,8 +163,8 @@ def test_composite_closed_form(ends: tuple[float, float], per_round: bool, rng: 
         def objective(x: float, z: float = z, lam: float = lam, k: int = k) -> float:
             return z * x + 0.5 * (lam + 0.2 * k) * x * x + 0.3 * k * abs(x)
 
-        found = minimize_scalar(objective, bounds=(low, min(high, 50.0)), options={"xatol": 1e-12}, method="bounded")
-        assert objective(float(state.x[0])) <= found.fun + 1e-12
+        actual = minimize_scalar(objective, bounds=(low, min(high, 50.0)), options={"xatol": 1e-12}, method="bounded")
+        assert objective(float(state.x[0])) <= actual.fun + 1e-12
         soft = -math.copysign(max(abs(z) - 0.3 * k, 0.0), z) / (lam + 0.2 * k)
         assert state.x[0] == pytest.approx(min(max(soft, low), high), abs=1e-15)
 

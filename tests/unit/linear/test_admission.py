@@ -51,10 +51,10 @@ def test_counts_are_those_of_a_dictionary(rows: list[Any], after: int, cut: int)
             if slot in admitted:
                 kept.append(slot)
         wanted.append(kept)
-    rule, found = Admission(f"count:{after}", DIM, 0), []
+    rule, actual = Admission(f"count:{after}", DIM, 0), []
     for part in batch_of(rows).cut(cut):
-        found += kept_of(rule.admitted(part, part.first_row))
-    assert found == wanted
+        actual += kept_of(rule.admitted(part, part.first_row))
+    assert actual == wanted
     again = Admission.from_bytes(rule.to_bytes(), DIM)
     assert kept_of(again.admitted(batch_of(rows), 0, is_fixed=True)) == kept_of(
         rule.admitted(batch_of(rows), 0, is_fixed=True)
@@ -63,10 +63,10 @@ def test_counts_are_those_of_a_dictionary(rows: list[Any], after: int, cut: int)
 
 @given(ROWS, st.integers(1, 30), st.integers(0, 2**64 - 1))
 def test_coins_do_not_depend_on_the_cut(rows: list[Any], cut: int, seed: int) -> None:
-    whole, parts, found = Admission("poisson:0.3", DIM, seed), Admission("poisson:0.3", DIM, seed), []
+    whole, parts, actual = Admission("poisson:0.3", DIM, seed), Admission("poisson:0.3", DIM, seed), []
     for part in batch_of(rows).cut(cut):
-        found += kept_of(parts.admitted(part, part.first_row))
-    assert found == kept_of(whole.admitted(batch_of(rows), 0))
+        actual += kept_of(parts.admitted(part, part.first_row))
+    assert actual == kept_of(whole.admitted(batch_of(rows), 0))
     assert parts.to_bytes() == whole.to_bytes()
 
 
@@ -124,10 +124,10 @@ def test_a_filter_counts_as_the_slow_one(rows: list[Any], after: int, cut: int, 
                 is_in = value != 1.0
             kept += [slot] if is_in else []
         wanted.append(kept)
-    rule, found = Admission(f"bloom:{after}:{size}", DIM, seed), []
+    rule, actual = Admission(f"bloom:{after}:{size}", DIM, seed), []
     for part in batch_of(rows).cut(cut):
-        found += kept_of(rule.admitted(part, part.first_row))
-    assert found == wanted
+        actual += kept_of(rule.admitted(part, part.first_row))
+    assert actual == wanted
     assert Admission.from_bytes(rule.to_bytes(), DIM).to_bytes() == rule.to_bytes()
 
 
@@ -140,12 +140,12 @@ def test_a_filter_admits_whatever_exact_counts_admit(rows: list[Any], after: int
 
 @pytest.mark.parametrize("rule", ["count:2", "poisson:0.2", "bloom:2:100KB"])
 def test_neither_threads_nor_blocks_nor_kills_matter(log: Path, tmp_path: Path, rule: str) -> None:
-    found, whole = set(), train(log, bits=16)
+    actual, whole = set(), train(log, bits=16)
     for threads, block_size in ((0, 5000), (2, 1 << 20)):
         source = data.open(log, dim=2**16, block_size=block_size)
         run = train(source, admit=rule, threads=threads, passes=2, names=0)
-        found.add(run.model.to_bytes())
-    assert len(found) == 1
+        actual.add(run.model.to_bytes())
+    assert len(actual) == 1
     assert run.model.occupied < 0.6 * whole.model.occupied
 
     def listener(event: Event) -> None:
@@ -155,7 +155,7 @@ def test_neither_threads_nor_blocks_nor_kills_matter(log: Path, tmp_path: Path, 
     saved = {"checkpoint": tmp_path / "c", "every": 700}
     with pytest.raises(KeyboardInterrupt):
         train(log, bits=16, admit=rule, passes=2, names=0, listener=listener, **saved)
-    assert train(log, resume=tmp_path / "c", **saved).model.to_bytes() in found
+    assert train(log, resume=tmp_path / "c", **saved).model.to_bytes() in actual
 
 
 def test_a_rare_feature_takes_no_cell(tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ def packed(names: list[tuple[str, bool]]) -> NewNames:
 def fitting(pattern: str, names: list[tuple[str, bool]]) -> list[bool]:
     """Which names a pattern fits, by the compiled table."""
     table = BoundTable(1 << 16, -INF, INF, [(pattern, 0.0, 1.0)])
-    found = table.add(packed(names), 0, len(names))
-    assert found is not None
-    rows, slots, seen, ends = found
+    actual = table.add(packed(names), 0, len(names))
+    assert actual is not None
+    rows, slots, seen, ends = actual
     assert slots.tolist() == rows.tolist()
     assert not seen.any()
     assert ends.tolist() == [0.0, 1.0] * len(rows)

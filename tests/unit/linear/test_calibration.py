@@ -177,9 +177,9 @@ def test_evaluation_and_explanation(clicks: str, kind: str) -> None:
     own = float(-np.log(np.where(batch.y > 0, p, 1 - p)).mean())
     assert model.evaluate(clicks).to_dict()["metrics"]["log_loss"]["value"] == pytest.approx(own)
     row = dict(zip(*(line.split(",") for line in Path(clicks).read_text().splitlines()[:2]), strict=True))
-    told = model.explain({name: value for name, value in row.items() if name != "click"})
-    assert told.prediction == p[0]
-    assert told.score == pytest.approx(float(model.engine.score(batch[:1], calibrated=False)[0]))
+    result = model.explain({name: value for name, value in row.items() if name != "click"})
+    assert result.prediction == p[0]
+    assert result.score == pytest.approx(float(model.engine.score(batch[:1], calibrated=False)[0]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

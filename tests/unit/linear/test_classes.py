@@ -141,16 +141,16 @@ def test_late_labels_are_learned_as_plain_numpy_does(
     whole = engine_of(loss=loss, **{"float64": False, "dense": False, **options})
     waiting = Waiting(delay=None, width=whole.arrival_numbers)
     batch = batch.replaced(delay=np.array(late, np.float64))
-    found = []
+    actual = []
     for part in batch.cut(61):
         order = waiting.order(part)
         lost = np.empty(len(order.rows))
         whole.learn_late(order.rows, order.expert_scores, order.expert_row, losses=lost)
         waiting.keep(order, part.first_row)
-        found += lost[order.arrivals].tolist()
-    for rest, said in waiting.rest():
-        whole.learn_late(rest, said, np.arange(len(rest)))
-    np.testing.assert_array_equal(found, predicted)
+        actual += lost[order.arrivals].tolist()
+    for rest, expert_scores in waiting.rest():
+        whole.learn_late(rest, expert_scores, np.arange(len(rest)))
+    np.testing.assert_array_equal(actual, predicted)
     np.testing.assert_array_equal(whole.cells, engine.cells)
     for name, array in engine.saved_arrays.items():
         np.testing.assert_array_equal(array, whole.saved_arrays[name], err_msg=name)
@@ -189,19 +189,19 @@ def test_same_bits_for_any_cut(cuts: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_same_bits_for_every_instruction_set(options: dict[str, object]) -> None:
     _, batch = stream(120, 5, weights=True)
-    found = []
+    actual = []
     try:
         for name in ("portable", "sse2", "avx2"):
             if use_instruction_set(name):
                 engine = engine_of(**options)
                 engine.learn(batch)
-                found.append(engine)
+                actual.append(engine)
     finally:
         use_instruction_set("")
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0].cells, other.cells)
-        np.testing.assert_array_equal(found[0].score(batch), other.score(batch))
-        for name, array in found[0].saved_arrays.items():
+    for other in actual[1:]:
+        np.testing.assert_array_equal(actual[0].cells, other.cells)
+        np.testing.assert_array_equal(actual[0].score(batch), other.score(batch))
+        for name, array in actual[0].saved_arrays.items():
             np.testing.assert_array_equal(array, other.saved_arrays[name], err_msg=name)
 
 

@@ -93,9 +93,9 @@ def test_the_file_shrinks_with_l1_and_cannot_be_used_further(
         (["compact", "d.vw", "-o", "x"], "d.vw: expected"),
     ):
         assert run(command) == 2
-        told = capsys.readouterr().err
-        assert words in told
-        assert told.count("\n") == 1
+        result = capsys.readouterr().err
+        assert words in result
+        assert result.count("\n") == 1
         assert not Path("x").exists()
 
 
@@ -156,9 +156,9 @@ def test_what_it_cannot_be_saved_with(
         (["--engine", "ray", "--servers", "2", "--round-rows", "4"], "--compact needs the table in one process"),
     ):
         assert run(["train", "d.vw", "-o", "m", "--compact", *more]) == 2
-        told = capsys.readouterr().err
-        assert words in told
-        assert told.count("\n") == 1
+        result = capsys.readouterr().err
+        assert words in result
+        assert result.count("\n") == 1
         assert not Path("m").exists()
     with pytest.raises(InvalidInput, match=r"compact= needs True or False, got 3"):
         ftprl.train("d.vw", compact=3)  # type: ignore[arg-type]

@@ -25,16 +25,16 @@ def batch(**more: Any) -> Batch:
 def test_first_prediction_is_zero_and_the_second_is_not() -> None:
     engine = Engine(SMALL)
     scores, losses = np.full((2, 3), 9.0)
-    told = engine.learn(batch(), scores=scores, losses=losses)
+    result = engine.learn(batch(), scores=scores, losses=losses)
     assert scores[0] == 0.0
     assert losses[0] == math.log(2)
     assert scores[1] != 0.0
-    assert told.rows == 3
-    assert told.weight == 3.0
-    assert told.loss == pytest.approx(losses.sum())
-    assert told.mean == told.loss / 3
-    assert told.to_dict()["mean"] == told.mean
-    assert engine.progress == told
+    assert result.rows == 3
+    assert result.weight == 3.0
+    assert result.loss == pytest.approx(losses.sum())
+    assert result.mean == result.loss / 3
+    assert result.to_dict()["mean"] == result.mean
+    assert engine.progress == result
 
 
 def test_one_step_by_hand() -> None:

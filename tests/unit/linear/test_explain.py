@@ -35,9 +35,9 @@ def model() -> Model:
 
 
 def check_sum(model: Model, row: object) -> None:
-    told = model.explain(row)
-    parts = [told.intercept, *(entry.contribution for entry in told.contributions), told.remainder]
-    assert math.fsum(parts) == pytest.approx(told.score, abs=1e-12)
+    result = model.explain(row)
+    parts = [result.intercept, *(entry.contribution for entry in result.contributions), result.remainder]
+    assert math.fsum(parts) == pytest.approx(result.score, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -49,43 +49,43 @@ def test_contributions_sum_to_the_score(options: dict[str, object]) -> None:
     for i in range(10):
         row = table.drop("y")[i]
         check_sum(made, row)
-        told = made.explain(row)
-        assert told.score == made.predict(row, raw=True)[0]
-        assert told.prediction == made.predict(row)[0]
-        size = sum(abs(entry.contribution) for entry in told.contributions)
+        result = made.explain(row)
+        assert result.score == made.predict(row, raw=True)[0]
+        assert result.prediction == made.predict(row)[0]
+        size = sum(abs(entry.contribution) for entry in result.contributions)
         if options.get("loss") != "hinge":  # whose experts are cut to -1 and 1, and soon get there
-            assert abs(told.remainder) <= 0.05 * size + 1e-12
+            assert abs(result.remainder) <= 0.05 * size + 1e-12
 
 
 def test_one_scale_adds_weight_times_value() -> None:
     table = shop()
     made = ftprl.train(table, label="y", text="t", bits=12, scale=0.1).model
     weights = made.weights()
-    told = made.explain(table.drop("y")[0])
-    for entry in told.contributions:
+    result = made.explain(table.drop("y")[0])
+    for entry in result.contributions:
         assert entry.contribution == pytest.approx(weights[entry.cell] * entry.value, abs=1e-12)
-    assert told.remainder == pytest.approx(0.0, abs=1e-12)
+    assert result.remainder == pytest.approx(0.0, abs=1e-12)
 
 
 def test_every_form_of_a_row_has_the_same_explanation(model: Model) -> None:
     row = {"n": 0.5, "city": "Rome", "t": "Free lunch"}
-    told = model.explain(row)
-    assert {entry.name for entry in told.contributions} == {"n", "city=Rome", "t=free", "t=lunch"}
+    result = model.explain(row)
+    assert {entry.name for entry in result.contributions} == {"n", "city=Rome", "t=free", "t=lunch"}
     for other in (
         pl.DataFrame([row]),
         '{"n": 0.5, "city": "Rome", "t": "Free lunch"}',
         "0.5,Rome,Free lunch",
         "0.5,Rome,Free lunch,1",
     ):
-        assert model.explain(other) == told
+        assert model.explain(other) == result
 
 
 def test_a_line_of_vw_text_is_explained(tmp_path: Path) -> None:
     (tmp_path / "a.vw").write_text("1 |a x y:2\n-1 |a y |b z\n" * 50)
     model = ftprl.train(tmp_path / "a.vw", bits=8).model
-    told = model.explain("|a x y:3 new")
-    assert {(entry.name, entry.value) for entry in told.contributions} == {("a^x", 1.0), ("a^y", 3.0), ("a^new", 1.0)}
-    assert next(entry.contribution for entry in told.contributions if entry.name == "a^new") == 0.0
+    result = model.explain("|a x y:3 new")
+    assert {(entry.name, entry.value) for entry in result.contributions} == {("a^x", 1.0), ("a^y", 3.0), ("a^new", 1.0)}
+    assert next(entry.contribution for entry in result.contributions if entry.name == "a^new") == 0.0
     with pytest.raises(FtprlError, match=r"^row: expected a number after ':', got 'q'"):
         model.explain("|a x:q")
 

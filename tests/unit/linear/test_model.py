@@ -127,8 +127,8 @@ def test_a_large_file_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
     """From some size on another thread makes the digest."""
     tensors = large_tensors()
     digest = model_file.write(tmp_path / "m", {}, tensors)
-    _, found = model_file.read(tmp_path / "m")  # compares the digest
-    assert all(np.array_equal(found[name], tensors[name]) for name in tensors)
+    _, actual = model_file.read(tmp_path / "m")  # compares the digest
+    assert all(np.array_equal(actual[name], tensors[name]) for name in tensors)
     raw = (tmp_path / "m").read_bytes()
     at = raw.index(digest.encode())
     assert hashlib.sha256(raw[:at] + raw[at + 64 :]).hexdigest() == digest

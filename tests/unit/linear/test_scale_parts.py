@@ -152,15 +152,15 @@ def test_law_the_number_of_threads_cannot_be_seen(
     spec = Spec(loss=loss, dim=DIM, scale=SIXTEEN[:scales], **options)
     batch = rows(loss, 3000, seed, long=long)
     places = [0, *sorted(cuts), 3000]
-    found = []
+    actual = []
     for many in (1, threads):
         engine, numbers = Engine(spec, receipt=receipt, retire=False), Numbers()
         engine.threads = many
         for first, last in itertools.pairwise(places):
             learn(engine, batch[first:last], numbers)
-        found.append((content(engine), numbers))
-    assert same(found[0][1], found[1][1])
-    assert found[0][0] == found[1][0]
+        actual.append((content(engine), numbers))
+    assert same(actual[0][1], actual[1][1])
+    assert actual[0][0] == actual[1][0]
 
 
 def test_parts_are_used() -> None:

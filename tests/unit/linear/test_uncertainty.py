@@ -90,19 +90,19 @@ def test_it_is_that_of_the_cells(scale: Any, float64: bool) -> None:
     batch, some = rows_of(300, 1), rows_of(40, 2)
     engine = Engine(Spec(dim=8, scale=scale, float64=float64, dense=scale == "auto", coin=scale == "auto"))
     engine.learn(batch)
-    found = engine.moves(some)
+    actual = engine.moves(some)
     rows = [{int(i): float(v) for i, v in zip(some[r : r + 1].indices, some[r : r + 1].values, strict=True)}
             for r in range(len(some))]  # fmt: skip
-    np.testing.assert_allclose(found, [expected(engine, row)[0] for row in rows], rtol=1e-6)
+    np.testing.assert_allclose(actual, [expected(engine, row)[0] for row in rows], rtol=1e-6)
     own = uncertainty(engine, some)
     mixture = engine.mixture
     if mixture is None:
-        np.testing.assert_array_equal(own, found[:, 0])
+        np.testing.assert_array_equal(own, actual[:, 0])
         return
     count = len(engine.spec.scales)
     w, u = np.array(mixture.weights), engine.saved_arrays.get("dense.u", engine.state["u"])[:count]
     shares = w[:count] + w[count] * abs(u)
-    np.testing.assert_allclose(own, found @ shares / w[: count + 1].sum(), rtol=1e-12)
+    np.testing.assert_allclose(own, actual @ shares / w[: count + 1].sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "ovr"])
@@ -113,12 +113,12 @@ def test_of_several_classes_the_one_that_could_move_most(loss: str) -> None:
     engine = Engine(Spec(loss=loss, dim=4, scale=(0.1, 1.0), classes=3))
     engine.learn(Batch.from_rows(rows, y))
     some = Batch.from_rows(rows[:20])
-    found = engine.moves(some).reshape(20, 3, 2)
-    np.testing.assert_allclose(found, [expected(engine, row) for row in rows[:20]], rtol=1e-5)
+    actual = engine.moves(some).reshape(20, 3, 2)
+    np.testing.assert_allclose(actual, [expected(engine, row) for row in rows[:20]], rtol=1e-5)
     mixture = engine.mixture
     assert mixture is not None
     shares = np.array(mixture.weights[:2]) + mixture.weights[2] * abs(engine.state["u"])
-    np.testing.assert_allclose(uncertainty(engine, some), (found @ shares).max(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(uncertainty(engine, some), (actual @ shares).max(axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -31,10 +31,10 @@ def silent(text: str) -> None:
 
 def test_two_assets_that_take_turns() -> None:
     # One doubles while the other halves, in turn: half and half grows by 1.25 a day, either alone by nothing.
-    found = best_rebalanced(np.array([[2.0, 0.5], [0.5, 2.0]] * 5))
-    np.testing.assert_allclose(found.x, [0.5, 0.5], atol=1e-9)
-    assert found.log_wealth == pytest.approx(10 * math.log(1.25))
-    assert found.gap <= 1e-8
+    actual = best_rebalanced(np.array([[2.0, 0.5], [0.5, 2.0]] * 5))
+    np.testing.assert_allclose(actual.x, [0.5, 0.5], atol=1e-9)
+    assert actual.log_wealth == pytest.approx(10 * math.log(1.25))
+    assert actual.gap <= 1e-8
 
 
 @settings(max_examples=40, deadline=None)
@@ -42,11 +42,11 @@ def test_two_assets_that_take_turns() -> None:
 def test_no_fixed_shares_do_better_than_the_gap_allows(seed: int, days: int, assets: int) -> None:
     rng = np.random.default_rng(seed)
     R = np.exp(rng.normal(0, 0.3, size=(days, assets)))
-    found = best_rebalanced(R)
-    assert Simplex(assets).contains(found.x)
-    assert found.gap <= 1e-7 * days
+    actual = best_rebalanced(R)
+    assert Simplex(assets).contains(actual.x)
+    assert actual.gap <= 1e-7 * days
     others = np.vstack((rng.dirichlet(np.ones(assets), size=50), np.eye(assets)))
-    assert np.log(R @ others.T).sum(axis=0).max() <= found.log_wealth + found.gap + 1e-12
+    assert np.log(R @ others.T).sum(axis=0).max() <= actual.log_wealth + actual.gap + 1e-12
 
 
 def test_markets_known_from_the_literature() -> None:
@@ -203,9 +203,9 @@ def findings() -> related.Findings:
     growth = {name: each if related.ALGORITHMS[name][1] else one for name in related.ALGORITHMS}
     ellipsoid = {**best, "FTPRL-Scale": Best(1.0, 0.5, {0.5: 1.0, 1.0: 0.5, 2.0: 1.0})}
     names = ("bad class", "heavy-tailed features", "features of unlike scale", "random market")
-    found = {**dict.fromkeys(names, best), "poor ellipsoid": ellipsoid}
+    actual = {**dict.fromkeys(names, best), "poor ellipsoid": ellipsoid}
     return related.Findings(
-        found, dict.fromkeys(found, "n = 1"), (1000, 8000), growth, 3.0, {"AROW": (0.1, best["FTPRL-Diag"])}
+        actual, dict.fromkeys(actual, "n = 1"), (1000, 8000), growth, 3.0, {"AROW": (0.1, best["FTPRL-Diag"])}
     )
 
 
@@ -229,8 +229,8 @@ def test_edges_are_told() -> None:
     good = findings()
     assert not any("edge" in line for line in related.sentences(good))
     row = {**good.problems["bad class"], "perturbed leader": Best(1.0, 2.0, {0.5: 3.0, 1.0: 2.0})}
-    told = related.sentences(replace(good, problems={**good.problems, "bad class": row}))
-    assert any("perturbed leader (bad class)" in line for line in told)
+    result = related.sentences(replace(good, problems={**good.problems, "bad class": row}))
+    assert any("perturbed leader (bad class)" in line for line in result)
 
 
 def test_the_paper_gains_on_heavy_tails_grow_with_the_dimension() -> None:

@@ -128,21 +128,21 @@ def test_sparse_classifiers_are_the_dense_ones(rng: np.random.Generator) -> None
     confident = sparse_beliefs.mistakes(rows, phi, sparse_beliefs.confidence, True)
     for i in range(3):
         made = baselines.Arow(rows.dim, float(r[i])), baselines.ConfidenceWeighted(rows.dim, (0.6, 0.9, 0.99)[i])
-        for classifier, found in zip(made, (arow, confident), strict=True):
-            assert round(mistakes(classifier, wide, rows.y) * len(rows)) == found[i]
+        for classifier, actual in zip(made, (arow, confident), strict=True):
+            assert round(mistakes(classifier, wide, rows.y) * len(rows)) == actual[i]
 
 
 def test_the_grid_is_widened_and_sorted(rng: np.random.Generator) -> None:
     rows = stream(rng, 300)
-    found = clicks.tune(sparse_box.FixedDescent, rows, 2.0**-12, 2.0**-11, 3.0, np.array([10.0, 301.0]))
-    c = found.account.constants
-    assert not found.at_edge
+    actual = clicks.tune(sparse_box.FixedDescent, rows, 2.0**-12, 2.0**-11, 3.0, np.array([10.0, 301.0]))
+    c = actual.account.constants
+    assert not actual.at_edge
     assert np.all(np.diff(c) > 0)
     assert c[0] == 2.0**-12
-    assert found.loss * len(rows) == found.account.loss.min()
-    alone = run(sparse_box.FixedDescent(rows.dim, np.array([found.constant]), 3.0), rows, np.array([301.0]))
-    assert alone.loss[0] == pytest.approx(found.account.loss[found.best], rel=1e-12)
-    assert found.account.curve.shape == (2, len(c))
+    assert actual.loss * len(rows) == actual.account.loss.min()
+    alone = run(sparse_box.FixedDescent(rows.dim, np.array([actual.constant]), 3.0), rows, np.array([301.0]))
+    assert alone.loss[0] == pytest.approx(actual.account.loss[actual.best], rel=1e-12)
+    assert actual.account.curve.shape == (2, len(c))
 
 
 def test_synthetic_clicks_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,10 +177,10 @@ def test_the_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Any)
 
 def test_without_real_data_the_synthetic_log_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("FTPRL_DATA", str(tmp_path))
-    told: list[str] = []
-    found = [clicks.study(real.synthetic_clicks(1500), "synthetic clicks", told.append)]
-    outcome = clicks.judged(found)
-    assert len(told) == len(clicks.RULES) + 1
+    result: list[str] = []
+    actual = [clicks.study(real.synthetic_clicks(1500), "synthetic clicks", result.append)]
+    outcome = clicks.judged(actual)
+    assert len(result) == len(clicks.RULES) + 1
     assert all(check.ok for check in outcome.stated), [str(c) for c in outcome.stated]
     assert "Not run" in outcome.numbers[-1]
     assert "criteo, a9a, rcv1, sms" in outcome.numbers[-1]

@@ -80,9 +80,9 @@ def test_a_model_without_all_names_has_no_such_parts(table: Path, tmp_path: Path
 def test_certify_shows_them(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certified(table, tmp_path / "m", label="click")
     assert command(["certify", str(tmp_path / "m")]) == 0
-    said = capsys.readouterr().out
-    assert "by column or namespace" in said
-    assert "others, in --json" in said
+    printed = capsys.readouterr().out
+    assert "by column or namespace" in printed
+    assert "others, in --json" in printed
     assert command(["certify", str(tmp_path / "m"), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["named"]) > 20
 

@@ -115,12 +115,12 @@ def test_seen_groups_count_rows() -> None:
     for row in Path("log.vw").read_text().splitlines():
         for name in set(row.split("| ")[1].split()):
             names[name] = names.get(name, 0) + 1
-    found = {group["seen_from"]: group["count"] for group in r.certificate.coordinates if group["seen_from"]}
+    actual = {group["seen_from"]: group["count"] for group in r.certificate.coordinates if group["seen_from"]}
     expected: dict[float, int] = {}
     for count in names.values():
         low = 2.0 ** (count.bit_length() - 1)
         expected[low] = expected.get(low, 0) + 1
-    assert found == expected
+    assert actual == expected
 
 
 @pytest.mark.parametrize("scale", [0.1, "auto"])

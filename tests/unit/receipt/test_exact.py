@@ -115,8 +115,8 @@ def test_verify_looks_once_more(capsys: pytest.CaptureFixture[str]) -> None:
     small_log("logistic")
     ftprl.train("s.libsvm", receipt=True, dim=16, output="m")
     assert run(["certify", "m", "--radius", "1", "--exact", "s.libsvm", "-o", "r.json", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["true_regret"] == told["exact"]["true_regret"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["true_regret"] == result["exact"]["true_regret"]
     assert verify_receipt("r.json", "s.libsvm").confirmed
     made = json.loads(Path("r.json").read_text())
     made["certificate"]["exact"]["true_regret"] -= 0.01

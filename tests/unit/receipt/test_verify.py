@@ -358,8 +358,8 @@ def test_exit_codes(capsys: Capture) -> None:
     assert "REFUSED  sha256" in out
     assert "REFUSED  certificate.bound" in out
     assert run(["verify", "f.json", "log.vw", "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert {one["name"] for one in told["refused"]} == {"sha256", "certificate.bound"}
+    result = json.loads(capsys.readouterr().out)
+    assert {one["name"] for one in result["refused"]} == {"sha256", "certificate.bound"}
     assert run(["verify", "r.json", "more.vw"]) == 1
     for bad in (["m", "log.vw"], ["log.vw", "log.vw"], ["r.json", "nothing.vw"], ["r.json", "log.vw", "more.vw"]):
         assert run(["verify", *bad]) == 2

@@ -49,8 +49,8 @@ def see(browser: Any, width: int = 1200, scheme: str = "light", media: str = "")
 
 def requests(browser: Any) -> list[str]:
     """What the browser has asked for since the last time."""
-    told = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [m["params"]["request"]["url"] for m in told if m["method"] == "Network.requestWillBeSent"]
+    result = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [m["params"]["request"]["url"] for m in result if m["method"] == "Network.requestWillBeSent"]
 
 
 def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -61,18 +61,18 @@ def until(what: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def boxes(browser: Any) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = browser.execute_script(
+    actual: dict[str, dict[str, float]] = browser.execute_script(
         "return Object.fromEntries([...document.querySelectorAll('figure')].map("
         "f => [f.id, f.querySelector('svg').getBoundingClientRect().toJSON()]))"
     )
-    return found
+    return actual
 
 
 def colours(browser: Any) -> list[int]:
     """How light the paper, the letters and the letters in a figure are, from 0 to 765."""
     nodes = "[document.body, 'backgroundColor'], [document.body, 'color'], [document.querySelector('svg text'), 'fill']"
-    found = browser.execute_script(f"return [{nodes}].map(([node, key]) => getComputedStyle(node)[key])")
-    return [sum(int(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]) for colour in found]
+    actual = browser.execute_script(f"return [{nodes}].map(([node, key]) => getComputedStyle(node)[key])")
+    return [sum(int(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]) for colour in actual]
 
 
 def test_the_page(browser: Any, tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_the_page(browser: Any, tmp_path: Path) -> None:
     assert requests(browser) == [path.as_uri()], "nothing but the page itself"
     assert browser.get_log("browser") == []
 
-    found = boxes(browser)
-    assert sorted(found) == sorted(FIGURES)
-    assert all(box["width"] > 300 and box["height"] > 150 for box in found.values())
+    actual = boxes(browser)
+    assert sorted(actual) == sorted(FIGURES)
+    assert all(box["width"] > 300 and box["height"] > 150 for box in actual.values())
     wide = "filter(p => p.getBoundingClientRect().width > 100)"
     assert len(browser.execute_script(f"return [...document.querySelectorAll('figure svg path')].{wide}")) > 10
 

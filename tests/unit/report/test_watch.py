@@ -49,17 +49,17 @@ class Client:
     def updates(self, since: str = "") -> dict[str, Any] | None:
         status, _, body = self.ask(f"/data?since={since}")
         assert status == (200 if body else 204)
-        found: dict[str, Any] | None = json.loads(body) if body else None
-        return found
+        actual: dict[str, Any] | None = json.loads(body) if body else None
+        return actual
 
     def raw(self, request: bytes) -> bytes:
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
-            found = b""
+            actual = b""
             while chunk := connection.recv(65_536):
-                found += chunk
-            return found
+                actual += chunk
+            return actual
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_nonsense_does_no_harm(client: Client, request_: bytes) -> None:
 
 
 def test_two_readers_and_a_slow_writer(client: Client, path: Path) -> None:
-    found: list[list[int]] = [[], []]
+    actual: list[list[int]] = [[], []]
 
     def look(seen: list[int]) -> None:
         version, rows = "", -1
@@ -212,7 +212,7 @@ def test_two_readers_and_a_slow_writer(client: Client, path: Path) -> None:
                 seen.append(rows)
             time.sleep(0.01)
 
-    readers = [threading.Thread(target=look, args=(seen,)) for seen in found]
+    readers = [threading.Thread(target=look, args=(seen,)) for seen in actual]
     for reader in readers:
         reader.start()
     with path.open("w") as file:
@@ -223,7 +223,7 @@ def test_two_readers_and_a_slow_writer(client: Client, path: Path) -> None:
                 time.sleep(0.02)
     for reader in readers:
         reader.join(60)
-    for seen in found:
+    for seen in actual:
         assert seen == sorted(seen)
         assert seen[-1] == 64
 

@@ -76,11 +76,11 @@ def test_progressive_is_that_of_the_first_pass() -> None:
 
 @given(st.one_of(st.none(), st.booleans(), st.text(), st.integers(), st.floats(), st.lists(st.integers())))
 def test_a_number_is_one_or_none(value: Any) -> None:
-    found = number(value)
+    actual = number(value)
     if isinstance(value, int | float) and not isinstance(value, bool) and 1e-100 <= abs(value) <= 1e100:
-        assert found == float(value)
+        assert actual == float(value)
     else:
-        assert found in (None, 0.0)
+        assert actual in (None, 0.0)
 
 
 def test_numbers_of_a_mapping_and_of_those_within() -> None:

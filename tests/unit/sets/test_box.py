@@ -108,9 +108,9 @@ def test_tangent_drops_what_cannot_move() -> None:
 
 def test_l1_on_boxes_without_the_origin() -> None:
     F = Box([1.0, -3.0, -1.0], [2.0, -2.0, 1.0])
-    found = F.minimise_l1(np.zeros(()), np.array([-0.5, 0.2, 0.1]), 1.0, F.start())
-    np.testing.assert_array_equal(found.x, [1.0, -2.0, 0.0])
-    assert found.gap == 0.0
+    actual = F.minimise_l1(np.zeros(()), np.array([-0.5, 0.2, 0.1]), 1.0, F.start())
+    np.testing.assert_array_equal(actual.x, [1.0, -2.0, 0.0])
+    assert actual.gap == 0.0
 
 
 def test_huge_and_tiny_widths() -> None:

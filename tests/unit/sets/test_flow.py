@@ -53,8 +53,8 @@ def test_paths_beyond_the_range_of_floats() -> None:
 
 def test_an_l1_term_is_a_cost_of_every_edge() -> None:
     F, z = FlowPolytope(DIAMOND, "s", "t"), np.array([0.0, 1.0, 0.0, 0.3, 0.0])
-    found = F.minimise_l1(np.array(0.1), z, 5.0, F.start())
-    np.testing.assert_allclose(found.x, F.argmin(np.array(0.1), z + 5.0, F.start()))
+    actual = F.minimise_l1(np.array(0.1), z, 5.0, F.start())
+    np.testing.assert_allclose(actual.x, F.argmin(np.array(0.1), z + 5.0, F.start()))
     learner = FTPRL(F, Diagonal(), composite=Composite(l1=10.0))
     assert play(learner, np.full((5, 5), 0.01)).x[2] == 0.0, "the path of three edges is not used"
 

@@ -22,10 +22,10 @@ def test_geometry(n: int, equalities: int, rng: np.random.Generator) -> None:
     assert_geometry(F, V, rng, rtol=1e-7)
     Y = (V[:, None] - V).reshape(-1, F.dim)
     assert F.gamma() == pytest.approx(gamma(Y[Y.any(axis=1)]), rel=1e-6)
-    found = F.vertices()
-    assert len(found) == len(V)
+    actual = F.vertices()
+    assert len(actual) == len(V)
     for v in V:
-        assert np.abs(found - v).max(axis=1).min() < 1e-8
+        assert np.abs(actual - v).max(axis=1).min() < 1e-8
 
 
 def test_triangle() -> None:

@@ -67,9 +67,9 @@ def test_product_with_a_block_diagonal_matrix_is_solved_block_by_block(rng: np.r
     assert F.minimise(H, rng.normal(size=3), F.start()).gap < 1e-14
     assert F.sq_diameter(H) == pytest.approx(4 * np.linalg.eigvalsh(H[:2, :2])[-1] + 12.0)
     H[0, 2] = H[2, 0] = 0.5
-    found = F.minimise(H, np.array([9.0, 0.1, -9.0]), F.start())
-    assert F.contains(found.x)
-    assert found.gap < 1e-6
+    actual = F.minimise(H, np.array([9.0, 0.1, -9.0]), F.start())
+    assert F.contains(actual.x)
+    assert actual.gap < 1e-6
 
 
 CUTS = [
@@ -158,10 +158,10 @@ def test_a_set_of_ones_own(scheme: Diagonal, disc: type, rng: np.random.Generato
 def test_the_gap_of_ones_own_set_is_measured(disc: type) -> None:
     F = disc(error=0.01)
     H, z = np.array(1.0), np.array([-3.0, 4.0])
-    found = F.minimise(H, z, np.zeros(2))
-    value = 0.5 * found.x @ found.x + z @ found.x
+    actual = F.minimise(H, z, np.zeros(2))
+    value = 0.5 * actual.x @ actual.x + z @ actual.x
     best = 0.5 - 5.0
-    assert found.gap >= value - best > 1e-3
+    assert actual.gap >= value - best > 1e-3
     game = Game(FTPRL(F, Diagonal()))
     for _ in range(5):
         game.observe([1.0, -0.5])

@@ -68,20 +68,20 @@ def test_gap_is_an_upper_bound(name: str) -> None:
     """Against CVXPY: value - gap <= minimum <= value, and the gap is small."""
     for shape in ("diagonal", "full"):
         p = make_problem(name, shape, 3, seed=5)
-        found = minimise_conic(p.F, p.H, p.z, p.near)
+        actual = minimise_conic(p.F, p.H, p.z, p.near)
         best = minimum(p.F, p.H, p.z)
         room = 1e-7 * p.unit()
-        assert p.value(found.x) - found.gap <= best + room
-        assert p.value(found.x) >= best - room
-        assert found.gap <= 1e-6 * p.unit()
+        assert p.value(actual.x) - actual.gap <= best + room
+        assert p.value(actual.x) >= best - room
+        assert actual.gap <= 1e-6 * p.unit()
 
 
 def test_gap_of_a_bad_pair_is_large() -> None:
     """The reported gap is about the returned point: with keep-near it stays a bound."""
     F, z = Box(-1, 1, dim=2), np.array([-1.0, 0.0])
-    found = minimise_conic(F, np.diag([1.0, 0.0]), z, np.array([0.0, 0.7]))
-    np.testing.assert_allclose(found.x, [1.0, 0.7], atol=1e-9)
-    assert value(np.array([1.0, 0.0]), z, found.x) - found.gap <= -0.5 + 1e-12
+    actual = minimise_conic(F, np.diag([1.0, 0.0]), z, np.array([0.0, 0.7]))
+    np.testing.assert_allclose(actual.x, [1.0, 0.7], atol=1e-9)
+    assert value(np.array([1.0, 0.0]), z, actual.x) - actual.gap <= -0.5 + 1e-12
 
 
 @pytest.mark.parametrize("near", [[0.2, 0.3, 0.1], [-0.5, 0.0, 0.4]])
@@ -123,11 +123,11 @@ def test_scale_of_the_objective(size: float, rng: np.random.Generator) -> None:
 
 def test_l1_against_a_grid() -> None:
     F, H, z = Box(-1, 1, dim=2), np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, -0.3])
-    found = minimise_conic(F, H, z, F.start(), l1=0.4)
+    actual = minimise_conic(F, H, z, F.start(), l1=0.4)
     grid = np.stack(np.meshgrid(np.linspace(-1, 1, 401), np.linspace(-1, 1, 401)), -1).reshape(-1, 2)
     values = 0.5 * ((grid @ H) * grid).sum(axis=1) + grid @ z + 0.4 * np.abs(grid).sum(axis=1)
-    told = value(H, z, found.x) + 0.4 * np.abs(found.x).sum()
-    assert values.min() - 2e-4 <= told <= values.min() + 1e-9
+    result = value(H, z, actual.x) + 0.4 * np.abs(actual.x).sum()
+    assert values.min() - 2e-4 <= result <= values.min() + 1e-9
 
 
 def test_linear_program() -> None:

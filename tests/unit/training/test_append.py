@@ -122,9 +122,9 @@ def test_bad_targets(
     monkeypatch.chdir(table.parent)
     before = sorted(path.name for path in table.parent.iterdir())
     assert run(["predict", "m", "d.csv", "--on-bad-row", "skip", *more]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
     assert sorted(path.name for path in table.parent.iterdir()) == before
 
 
@@ -206,12 +206,12 @@ def test_json_lines_keep_their_text(tmp_path: Path) -> None:
     lines[4] = lines[4].replace('"city"', '  "city"') + "  "
     (tmp_path / "d.jsonl").write_text("\n".join(lines) + "\n{}\n")
     model = train(tmp_path / "d.jsonl", label="y", bits=10, output=tmp_path / "m").model
-    found = appended(tmp_path, "d.jsonl", "o.jsonl").read_text().split("\n")[:-1]
+    actual = appended(tmp_path, "d.jsonl", "o.jsonl").read_text().split("\n")[:-1]
     predictions = model.predict(tmp_path / "d.jsonl")
-    assert [json.loads(line) for line in found] == [
+    assert [json.loads(line) for line in actual] == [
         {**row, "prediction": p} for row, p in zip([*ROWS, {}], predictions.tolist(), strict=True)
     ]
-    assert found[4].startswith(lines[4].rstrip()[:-1])
+    assert actual[4].startswith(lines[4].rstrip()[:-1])
     table = pq.read_table(appended(tmp_path, "d.jsonl", "o.parquet"))
     assert table.column_names == ["y", "city", "x", "tags", "deep.n", "prediction"]
     assert table["x"].to_pylist()[:3] == [0.5, None, -2.0]
@@ -252,9 +252,9 @@ def test_files_of_columns_keep_their_types(tmp_path: Path, suffix: str) -> None:
     files = [tmp_path / f"{number}.{suffix}" for number in (0, 1)]
     model = train(files, label="y", bits=10, output=tmp_path / "m").model
     predictions = model.predict(files).tolist()
-    found = pq.read_table(appended(tmp_path, f"[01].{suffix}", "o.all.parquet"))
-    assert found.drop_columns("prediction").cast(table.schema).to_pylist() == table.to_pylist() * 2
-    assert found["prediction"].to_pylist() == predictions
+    actual = pq.read_table(appended(tmp_path, f"[01].{suffix}", "o.all.parquet"))
+    assert actual.drop_columns("prediction").cast(table.schema).to_pylist() == table.to_pylist() * 2
+    assert actual["prediction"].to_pylist() == predictions
     lines = appended(tmp_path, f"[01].{suffix}", "o.jsonl").read_text().splitlines()
     assert [json.loads(line)["prediction"] for line in lines] == predictions
     assert [json.loads(line)["tags"] for line in lines] == columns["tags"] * 2

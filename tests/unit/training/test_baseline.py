@@ -95,10 +95,10 @@ def test_of_the_first_pass_and_of_held_out_rows(log: Path, loss: str, passes: in
     last_pass = [e for e in run.events if e["event"] == "pass"][-1 if run.best_pass is None else run.best_pass - 1]
     assert last_pass["holdout_improvement"] == run.holdout.improvement
     assert (last_pass["baseline"] == run.baseline) == (last_pass["pass"] == 1)
-    told = run.to_dict()
-    assert (told["baseline"], told["improvement"]) == (run.baseline, run.improvement)
-    assert told["holdout_baseline"] == run.holdout.baseline_mean
-    assert (told["rmse"] is not None) == (loss == "squared")
+    result = run.to_dict()
+    assert (result["baseline"], result["improvement"]) == (run.baseline, run.improvement)
+    assert result["holdout_baseline"] == run.holdout.baseline_mean
+    assert (result["rmse"] is not None) == (loss == "squared")
 
 
 def test_every_progress_event_has_it(log: Path, loss: str) -> None:
@@ -128,10 +128,10 @@ def test_a_resumed_run_shows_the_same(log: Path, loss: str, tmp_path: Path) -> N
 def test_more_data_counts_on(log: Path, loss: str, tmp_path: Path) -> None:
     trained(log, loss, output=tmp_path / "m")
     train(log, resume=tmp_path / "m", output=tmp_path / "m")
-    found = summary(tmp_path / "m")
+    actual = summary(tmp_path / "m")
     model = Model.load(tmp_path / "m")
-    assert found["progressive"]["baseline"] == pytest.approx(model.engine.baseline.mean, rel=1e-12)
-    assert found["progressive"]["improvement"] == pytest.approx(model.engine.progress.improvement, rel=1e-9)
+    assert actual["progressive"]["baseline"] == pytest.approx(model.engine.baseline.mean, rel=1e-12)
+    assert actual["progressive"]["improvement"] == pytest.approx(model.engine.progress.improvement, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared"], indirect=True)

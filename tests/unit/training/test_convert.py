@@ -74,10 +74,10 @@ def test_bad_rows_between_blocks_are_counted(tmp_path: Path) -> None:
         tmp_path / "d.csv", dim=64, columns=columns, on_bad_row="skip", block_size=50, max_row=40, labelled=True
     )
     write_batches(tmp_path / "b.batches", source)
-    found = data.open(tmp_path / "b.batches", on_bad_row="skip")
-    assert sum(len(batch) for batch in found.batches()) == 7
-    assert found.take_left_out() == {6: 40, 7: 40}
-    assert found.bad_rows == 80
+    actual = data.open(tmp_path / "b.batches", on_bad_row="skip")
+    assert sum(len(batch) for batch in actual.batches()) == 7
+    assert actual.take_left_out() == {6: 40, 7: 40}
+    assert actual.bad_rows == 80
 
 
 def test_vw_text_and_libsvm_have_the_same_weights(table: Path) -> None:
@@ -101,10 +101,10 @@ def test_vw_text_and_libsvm_have_the_same_weights(table: Path) -> None:
 def test_parquet_has_the_columns(table: Path) -> None:
     out = table.with_suffix(".parquet")
     convert(table, out, **READING)
-    found = pq.read_table(out)
-    assert found.column_names == ["y", "w", "city", "x", "note"]
-    assert found.num_rows == ROWS
-    assert found["x"].null_count == len(range(0, ROWS, 7))
+    actual = pq.read_table(out)
+    assert actual.column_names == ["y", "w", "city", "x", "note"]
+    assert actual.num_rows == ROWS
+    assert actual["x"].null_count == len(range(0, ROWS, 7))
     convert(table, table.with_suffix(".batches"), **READING)
     with pytest.raises(InvalidInput, match="output= needs the rows of files as they are"):
         convert(table.with_suffix(".batches"), out, on_bad_row="skip")
@@ -285,12 +285,12 @@ def test_batches_come_back_as_they_were(draw: st.DataObject) -> None:
         assert write_batches(path, data.open(batches, dim=100)) == first
         source = data.open(path)
         start = draw.draw(st.integers(0, first))
-        found = [b for b, _ in source.read(source.position({"rows": start}))]
+        actual = [b for b, _ in source.read(source.position({"rows": start}))]
     for name in ("y", "weight"):
         wanted = np.concatenate([getattr(b, name) for b in batches])[start:]
-        np.testing.assert_array_equal(np.concatenate([getattr(b, name) for b in found] or [[]]), wanted)
+        np.testing.assert_array_equal(np.concatenate([getattr(b, name) for b in actual] or [[]]), wanted)
     all_rows = [dict(zip(*one, strict=True)) for b in batches for one in entries(b)]
-    assert [dict(zip(*one, strict=True)) for b in found for one in entries(b)] == all_rows[start:]
+    assert [dict(zip(*one, strict=True)) for b in actual for one in entries(b)] == all_rows[start:]
 
 
 def entries(batch: Batch) -> list[tuple[list[int], list[float]]]:

@@ -392,19 +392,19 @@ def test_every_row_is_predicted_and_then_learned_in_the_order_of_the_protocol(de
     rows = Batch.from_rows([{r: 1.0} for r in range(len(delays))], y=np.ones(len(delays)))
     rows = rows.replaced(delay=np.array(delays, np.float64))
     expected = [(number, float(one.weight[0])) for one, number in late_rows(rows, delays)]
-    waiting, found, at = Waiting(None), list[tuple[int, float]](), 0
+    waiting, actual, at = Waiting(None), list[tuple[int, float]](), 0
     while at < len(rows):
         end = draw.draw(st.integers(at + 1, len(rows)))
         order = waiting.order(rows[at:end])
-        found += zip(order.rows.indices.tolist(), order.rows.weight.tolist(), strict=True)
+        actual += zip(order.rows.indices.tolist(), order.rows.weight.tolist(), strict=True)
         waiting.keep(order, at)
         if draw.draw(st.booleans()):
             saved, waiting = waiting.tensors(), Waiting(None)
             waiting.restore(saved, len(rows), end)
         at = end
     for batch, _ in waiting.rest():
-        found += zip(batch.indices.tolist(), batch.weight.tolist(), strict=True)
-    assert found == expected
+        actual += zip(batch.indices.tolist(), batch.weight.tolist(), strict=True)
+    assert actual == expected
     assert len(waiting) == 0
 
 

@@ -61,13 +61,15 @@ def test_the_command_saves_what_it_learned(log: Path, tmp_path: Path, number: si
     with subprocess.Popen(command(*args, "--events", events, "-q"), stderr=subprocess.PIPE, text=True) as process:
         wait_for_rows(events, 1000, process)
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, printed = process.communicate(timeout=60)
     assert process.returncode == code
-    assert said.count("\n") == 1
+    assert printed.count("\n") == 1
     last = read_events(events)[-1]
     assert last["event"] == "interrupted"
     assert (last["signal"], last["path"], last["lost"]) == (number.name, str(saved), 0)
-    assert said == f"ftprl: interrupted after {last['rows']} rows, all of them saved; continue with --resume {saved}\n"
+    assert (
+        printed == f"ftprl: interrupted after {last['rows']} rows, all of them saved; continue with --resume {saved}\n"
+    )
     assert not out.exists()
     done = subprocess.run(command(*args, "--resume", saved, "--events", events, "-q"), check=True)
     assert done.returncode == 0
@@ -81,11 +83,11 @@ def test_the_command_without_a_checkpoint_reports_what_is_lost(log: Path, tmp_pa
     with subprocess.Popen(command(*args), stderr=subprocess.PIPE, text=True) as process:
         wait_for_rows(events, 1000, process)
         process.terminate()
-        _, said = process.communicate(timeout=60)
+        _, printed = process.communicate(timeout=60)
     assert process.returncode == 143
     rows = read_events(events)[-1]["rows"]
     lost = f"of which {rows} are lost; pass --checkpoint to save them the next time"
-    assert said == f"ftprl: interrupted after {rows} rows, {lost}\n"
+    assert printed == f"ftprl: interrupted after {rows} rows, {lost}\n"
     assert read_events(events)[-1]["lost"] == rows > 0
     assert "Interrupted after" in report.page(read_events(events), "e")
 
@@ -127,10 +129,10 @@ def test_an_interrupt_at_any_time_prints_one_line(log: Path, tmp_path: Path) -> 
             process.stdout.readline()
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            _, printed = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert said.startswith("ftprl: interrupted")
-        assert said.count("\n") == 1
+        assert printed.startswith("ftprl: interrupted")
+        assert printed.count("\n") == 1
 
 
 def test_a_signal_that_is_ignored_stays_ignored(log: Path, tmp_path: Path) -> None:

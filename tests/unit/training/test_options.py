@@ -62,8 +62,8 @@ def test_help_of_the_command_has_groups(capsys: pytest.CaptureFixture[str]) -> N
 def spellings(text: str) -> list[str]:
     """The options in the order of the table, each as it begins its line."""
     begun = {line.split()[0].rstrip(",") for line in text.splitlines() if line.startswith("  -")}
-    found = [next(s for s in (option.short, option.typed) if s in begun) for option in COMMAND]
-    return [f"{s}," if f"  {s}, " in text else s for s in found if s is not None]
+    actual = [next(s for s in (option.short, option.typed) if s in begun) for option in COMMAND]
+    return [f"{s}," if f"  {s}, " in text else s for s in actual if s is not None]
 
 
 def test_spec_has_the_options_of_the_model() -> None:

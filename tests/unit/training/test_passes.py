@@ -215,11 +215,11 @@ def test_which_rows_are_held_out(before: int, sizes: list[int], every: int, comp
         first = compares and number <= 2000 and every > 10 and number % 10 == 0
         return first or (before + number) % every == 0
 
-    whole, found = data.Batch.from_rows([()] * sum(sizes)), []
+    whole, actual = data.Batch.from_rows([()] * sum(sizes)), []
     for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
         part = whole[end - size : end]
-        found += (end - size + held_out(part, every, before, compares=compares)).tolist()
-    assert found == [row for row in range(len(whole)) if is_held_out(row + 1)]
+        actual += (end - size + held_out(part, every, before, compares=compares)).tolist()
+    assert actual == [row for row in range(len(whole)) if is_held_out(row + 1)]
 
 
 def test_a_receipt_is_for_all_passes_as_one_stream(log: Path) -> None:
@@ -266,11 +266,11 @@ def test_the_command_reports_it(log: Path, tmp_path: Path, capsys: pytest.Captur
     assert (
         ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "19", "--json", "--events", str(events)]) == 0
     )
-    shown, told = capsys.readouterr().err, read_events(events)[-1]
+    shown, result = capsys.readouterr().err, read_events(events)[-1]
     assert "at most 19: every 20th row (every 10th of the first 2000) is held out to choose the number of" in shown
     assert "pass 1: held-out loss " in shown
-    best = told["best_pass"]
-    assert f"stopped after pass {told['pass'] - best}, as the held-out loss no longer falls; pass {best} has" in shown
+    best = result["best_pass"]
+    assert f"stopped after pass {result['pass'] - best}, as the held-out loss no longer falls; pass {best} has" in shown
     assert ftprl(["train", str(log), "-o", out, "--bits", "14", "--passes", "2", "--json", "-q"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert len(values["holdout_by_pass"]) == 2

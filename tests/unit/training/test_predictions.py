@@ -49,12 +49,12 @@ def rows_of(path: Path, *, bad: bool = False, tags: bool = False, rows: int = RO
 
 def one_by_one(log: Path, **spec: Any) -> list[float]:
     """The slow twin: score a row, then learn it."""
-    engine, found = Engine(Spec(**spec)), []
+    engine, actual = Engine(Spec(**spec)), []
     for batch in data.open(log, dim=spec["dim"]).batches():
         for one in batch.cut(1):
-            found.append(engine.score(one)[0])
+            actual.append(engine.score(one)[0])
             engine.learn(one)
-    return [float(p) for p in np.clip(Model(engine).mean(np.array(found)), 1e-15, 1.0 - 1e-15)]
+    return [float(p) for p in np.clip(Model(engine).mean(np.array(actual)), 1e-15, 1.0 - 1e-15)]
 
 
 def numbers(path: Path) -> list[float | None]:
@@ -87,13 +87,13 @@ def test_several_passes_and_held_out_rows(tmp_path: Path) -> None:
 
 def test_neither_threads_nor_blocks_matter(tmp_path: Path) -> None:
     log = rows_of(tmp_path / "log.vw", bad=True, tags=True)
-    found = set()
+    actual = set()
     for threads in (0, 1, 3):
         for block_size in (300, 1 << 20):
             source = data.open(log, dim=1024, block_size=block_size, on_bad_row="skip")
             train(source, threads=threads, predictions=tmp_path / "p")
-            found.add((tmp_path / "p").read_bytes())
-    assert len(found) == 1
+            actual.add((tmp_path / "p").read_bytes())
+    assert len(actual) == 1
 
 
 def test_left_out_rows_have_an_empty_line_and_tags_are_kept(tmp_path: Path) -> None:
@@ -214,13 +214,13 @@ def test_lines_keep_their_places(gaps: list[int], cuts: list[int], refused: set[
 
 @given(st.lists(st.binary(max_size=40_000), max_size=6), st.sampled_from(["p.gz", "p.zst", "p"]))
 def test_compressed_bytes_do_not_depend_on_how_they_are_written(parts: list[bytes], name: str) -> None:
-    found = []
+    actual = []
     for pieces in (parts, [b"".join(parts)]):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, name)
             with path.open("wb") as target, packed(target, name) as file:
                 for piece in pieces:
                     file.write(piece)
-            found.append(path.read_bytes())
-    assert found[0] == found[1]
-    assert name != "p.gz" or gzip.decompress(found[0]) == b"".join(parts)
+            actual.append(path.read_bytes())
+    assert actual[0] == actual[1]
+    assert name != "p.gz" or gzip.decompress(actual[0]) == b"".join(parts)

@@ -13,10 +13,10 @@ from ftprl.training.schedule import Schedule, Stop, next_progress
 
 
 def stops(schedule: Schedule, last: int) -> list[Stop]:
-    found = [schedule.after(0)]
-    while found[-1].row < last:
-        found.append(schedule.after(found[-1].row))
-    return found
+    actual = [schedule.after(0)]
+    while actual[-1].row < last:
+        actual.append(schedule.after(actual[-1].row))
+    return actual
 
 
 def test_progress_is_due_four_times_a_doubling() -> None:
@@ -26,11 +26,11 @@ def test_progress_is_due_four_times_a_doubling() -> None:
 
 
 def test_one_schedule_has_every_kind_of_stop() -> None:
-    found = stops(Schedule(checkpoint=16, receipt=lambda rows: rows in (4, 7, 64)), 100)
-    assert [stop.row for stop in found if stop.checkpoint] == [16, 32, 48, 64, 80, 96]
-    assert [stop.row for stop in found if stop.receipt] == [4, 64]  # 7 is no progress row
-    assert Stop(48, progress=False, receipt=False, checkpoint=True) in found
-    assert Stop(64, progress=True, receipt=True, checkpoint=True) in found
+    actual = stops(Schedule(checkpoint=16, receipt=lambda rows: rows in (4, 7, 64)), 100)
+    assert [stop.row for stop in actual if stop.checkpoint] == [16, 32, 48, 64, 80, 96]
+    assert [stop.row for stop in actual if stop.receipt] == [4, 64]  # 7 is no progress row
+    assert Stop(48, progress=False, receipt=False, checkpoint=True) in actual
+    assert Stop(64, progress=True, receipt=True, checkpoint=True) in actual
     for rows in range(100):
         assert Schedule(checkpoint=16).after(rows) == next(stop for stop in stops(Schedule(16), 128) if stop.row > rows)
         assert next_progress(rows) > rows

@@ -25,7 +25,7 @@ def arguments(path: Any, **options: Any) -> dict[str, Any]:
 
 def learners() -> list[int]:
     """The processes that learn for this one."""
-    found = []
+    actual = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -34,8 +34,8 @@ def learners() -> list[int]:
             except OSError:
                 continue
             if is_one and is_ours:
-                found.append(int(entry.name))
-    return found
+                actual.append(int(entry.name))
+    return actual
 
 
 @pytest.fixture(scope="module")

@@ -215,17 +215,21 @@ def test_predictions_of_files(tmp_path: Path) -> None:
 
 def test_events_are_told_at_row_numbers(log: Path, tmp_path: Path) -> None:
     run = train(log, events=tmp_path / "e", checkpoint=tmp_path / "c", every=1000, holdout=4, **small())
-    told = events.read_events(tmp_path / "e")
-    assert [event["event"] for event in told][:1] + [event["event"] for event in told][-2:] == ["start", "pass", "end"]
-    assert told[0]["spec"]["dim"] == 1024
-    assert told[0]["data"]["labels"] == "1 is +1, -1 or 0 is -1"
-    progress = [event for event in told if event["event"] == "progress"]
+    result = events.read_events(tmp_path / "e")
+    assert [event["event"] for event in result][:1] + [event["event"] for event in result][-2:] == [
+        "start",
+        "pass",
+        "end",
+    ]
+    assert result[0]["spec"]["dim"] == 1024
+    assert result[0]["data"]["labels"] == "1 is +1, -1 or 0 is -1"
+    progress = [event for event in result if event["event"] == "progress"]
     assert [event["rows"] for event in progress][:9] == [1, 2, 3, 4, 5, 6, 8, 9, 11]
     assert progress[-1]["rows"] == 2896
-    assert [event["rows"] for event in told if event["event"] == "checkpoint"] == [1000, 2000, 3000]
+    assert [event["rows"] for event in result if event["event"] == "checkpoint"] == [1000, 2000, 3000]
     assert progress[-1]["holdout"] is not None
-    assert len(told) == len(run.events)
-    for event in told:
+    assert len(result) == len(run.events)
+    for event in result:
         assert event["seconds"] >= 0
     # A resumed run adds to the file.
     with pytest.raises(Killed):
