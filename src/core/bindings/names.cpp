@@ -75,7 +75,9 @@ nb::bytes pack_names(const NewNames& names, std::size_t from, std::size_t to) {
         text.append(reinterpret_cast<const char*>(&name), sizeof(name));
     }
     for (std::size_t i = first; i < end; ++i) {
-        text.append(reinterpret_cast<const char*>(names.text(names[i])), names[i].size);
+        const std::size_t before = text.size();
+        text.resize(before + names[i].size);
+        names.write(names[i], reinterpret_cast<ftprl::Byte*>(text.data()) + before);
     }
     return nb::bytes(text.data(), text.size());
 }

@@ -283,7 +283,8 @@ Range MeanSequence::sums() const {
     const MeanState& s = state_;
     const double c = unit();
     if (!(c > 0.0)) return {s.sum, s.sum};
-    const double far = c * largest_deviation(in_units(s.squares, c, s.epoch_rows), threshold(0.5 * error_probability_), doublings());
+    const double v = in_units(s.squares, c, s.epoch_rows);
+    const double far = c * largest_deviation(v, threshold(0.5 * error_probability_), doublings());
     return {std::max(s.sum - far, lowest() * s.epoch_weight), std::min(s.sum + far, s.bound * s.epoch_weight)};
 }
 
@@ -297,7 +298,8 @@ bool MeanSequence::is_decided() const {
     const MeanState& s = state_;
     const double c = unit(), enough = threshold(0.5 * error_probability_);
     if (!(c > 0.0)) return false;
-    const double above = (s.sum + s.lower) / c, below = -(s.sum + s.upper) / c, v = in_units(s.squares, c, s.epoch_rows);
+    const double above = (s.sum + s.lower) / c, below = -(s.sum + s.upper) / c;
+    const double v = in_units(s.squares, c, s.epoch_rows);
     const double far = std::max(above, below);
     if (!(far > 0.0) || far * far < 2.0 * v * enough) return false;  // no bet can have won enough
     return log_wealth(far, v, doublings()) > enough;
@@ -333,7 +335,8 @@ void DriftAlarm::look(const MeanSequence& losses) {
 void DriftAlarm::start_segment(const MeanSequence& losses) {
     const MeanState& now = losses.state();
     const double c = losses.unit(), enough = losses.threshold(0.5 * error_probability_);
-    const double far = c > 0.0 ? c * largest_deviation(in_units(now.squares, c, now.epoch_rows), enough, losses.doublings()) : 0.0;
+    const double v = in_units(now.squares, c, now.epoch_rows);
+    const double far = c > 0.0 ? c * largest_deviation(v, enough, losses.doublings()) : 0.0;
     state_.reference = (now.sum + far) / now.epoch_weight;
     state_.segments += 1.0;
     state_.is_testing = 1.0;

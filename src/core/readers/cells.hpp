@@ -103,6 +103,7 @@ protected:
 
     bool label(const ColumnReader& column, const Field& field, double& y) {
         const Field text = trimmed(field);
+        if (text.data != text.end && labels_.usual(text.data, text.end, y)) return true;
         Fault fault;
         if (labels_.read(text.data, text.end, y, fault)) return true;
         fault.message += " in column " + column.name;

@@ -23,13 +23,15 @@
 namespace ftprl {
 
 // A column or a namespace: its name, and what stands between that and the text of a feature (0 for nothing). The name
-// belongs to somebody else.
+// belongs to somebody else. Some features of a namespace may have a common beginning, `key`: they are a group, too.
 struct FeatureGroup {
     const Byte* name;
     std::uint32_t size;
     Byte joint;
     std::uint64_t terms = 0;          // of interactions that mean it, a bit each
     const GramRule* grams = nullptr;  // of its features, if there are any
+    const Byte* key = nullptr;
+    std::uint32_t key_size = 0;
 };
 
 // The text of a feature that is called like its group, such as a column of numbers, is null.
@@ -172,6 +174,7 @@ public:
     NewNames(NewNames&& other) noexcept
         : names_(std::move(other.names_)),
           text_(std::move(other.text_)),
+          pieces_(std::move(other.pieces_)),
           begin_(std::exchange(other.begin_, 0)),
           is_complete_(other.is_complete_),
           are_wanted_(other.are_wanted_) {}
@@ -182,12 +185,19 @@ public:
     // From now on they are wanted as long as those of another parser.
     void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
 
+    // A name. That of a product of two features is not put together: it has the numbers of two pieces of text, which
+    // other products of the row share.
     struct Entry {
         std::uint64_t hash;
-        std::uint32_t row;  // within the batch
-        std::uint32_t size : 31;
+        std::uint32_t row;             // within the batch
+        std::uint32_t size : 30;       // of its text
         std::uint32_t is_product : 1;  // of an interaction
-        std::uint64_t begin;           // of its text
+        std::uint32_t is_pair : 1;
+        std::uint64_t begin;  // of its text, or the two pieces
+    };
+    struct Piece {
+        std::uint32_t begin;
+        std::uint32_t size;
     };
 
     // Whether every name is there that the rows have and none before had; otherwise one in some thousands may be
@@ -197,16 +207,26 @@ public:
 
     std::size_t size() const noexcept { return names_.size(); }
     const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
-    const Byte* text(const Entry& name) const noexcept { return text_.data() + name.begin; }
+    // Writes the text of a name, `size` bytes.
+    void write(const Entry& name, Byte* to) const noexcept {
+        if (name.is_pair == 0) {
+            copy(text_.data() + name.begin, name.size, to);
+            return;
+        }
+        to = copy(pieces_.data()[name.begin >> 32], to);
+        *to = Byte{'*'};
+        copy(pieces_.data()[name.begin & LOW], to + 1);
+    }
 
     // Writes the name of a feature, that of its group and the text behind it, to the end of the one that is begun.
     void append(const Feature& feature, const FeatureGroup& group) {
         const std::size_t before = text_.size();
-        text_.reserve(std::size_t{group.size} + feature.size + 1);
+        text_.reserve(std::size_t{group.size} + group.key_size + feature.size + 1);
         Byte* to = copy(group.name, group.size, text_.data() + before);
         if (feature.text != nullptr) {
             *to = group.joint;
-            to = copy(feature.text, feature.size, to + (group.joint != 0 ? 1 : 0));
+            to = copy(group.key, group.key_size, to + (group.joint != 0 ? 1 : 0));
+            to = copy(feature.text, feature.size, to);
         }
         text_.resize(static_cast<std::size_t>(to - text_.data()));
     }
@@ -220,8 +240,23 @@ public:
     // Ends a name.
     void end(std::size_t row, std::uint64_t hash, bool is_product) {
         const std::size_t size = text_.size() - begin_;
-        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, begin_});
+        names_.push(
+            Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, 0, begin_});
         begin_ = text_.size();
+    }
+    // Ends a piece of names and returns its number.
+    std::uint32_t end_piece() {
+        pieces_.push(Piece{static_cast<std::uint32_t>(begin_), static_cast<std::uint32_t>(text_.size() - begin_)});
+        begin_ = text_.size();
+        return static_cast<std::uint32_t>(pieces_.size() - 1);
+    }
+    // Whether there may be two more pieces: their places are 32 bits.
+    bool has_room_for_pieces() const noexcept { return text_.size() < LOW / 2 && pieces_.size() < LOW / 2; }
+    // Adds the name of a product of two pieces.
+    void add_pair(std::size_t row, std::uint64_t hash, std::uint32_t one, std::uint32_t other) {
+        const std::uint32_t size = pieces_.data()[one].size + 1 + pieces_.data()[other].size;
+        const std::uint64_t both = static_cast<std::uint64_t>(one) << 32 | other;
+        names_.push(Entry{hash, static_cast<std::uint32_t>(row), size, 1, 1, both});
     }
 
     // Adds a name as another object had it; rows must not fall.
@@ -230,7 +265,8 @@ public:
         text_.reserve(std::size_t{size} + 1);
         copy(name, size, text_.data() + begin);
         text_.resize(begin + size);
-        names_.push(Entry{hash, row, size, is_product, begin});
+        names_.push(Entry{hash, row, size, is_product, 0, begin});
+        begin_ = text_.size();
     }
 
     // The first name of a row or of one behind it.
@@ -248,13 +284,26 @@ public:
     }
 
 private:
+    static constexpr std::uint64_t LOW = 0xffffffffu;
+
+    // Most texts are short, and their sizes differ: two reads and writes that overlap take less than a call.
     static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
-        std::memcpy(to, from, size);
+        if (size >= 8 && size <= 16) {
+            std::uint64_t first = 0, last = 0;
+            std::memcpy(&first, from, 8);
+            std::memcpy(&last, from + size - 8, 8);
+            std::memcpy(to, &first, 8);
+            std::memcpy(to + size - 8, &last, 8);
+        } else if (size != 0) {
+            std::memcpy(to, from, size);
+        }
         return to + size;
     }
+    Byte* copy(const Piece& piece, Byte* to) const noexcept { return copy(text_.data() + piece.begin, piece.size, to); }
 
     Buffer<Entry> names_;
     Buffer<Byte> text_;
+    Buffer<Piece> pieces_;
     std::size_t begin_ = 0;  // of the name that is written
     bool is_complete_ = false;
     std::shared_ptr<std::atomic<bool>> are_wanted_ = std::make_shared<std::atomic<bool>>(true);
@@ -382,6 +431,10 @@ public:
 
     // Where the names of a row are looked for, which goes better if the places are fetched before.
     RecentNames::View recent() const noexcept { return recent_.view(); }
+    // Fetches the place of one name, if names are kept.
+    void fetch(std::uint64_t hash) const noexcept {
+        if (recent_.is_allocated()) recent_.view().fetch(hash);
+    }
 
     // Looks for the names of a row of `size` features that may have to be recorded, unless that was done. True when two
     // features may agree in the lowest bits of their hashes, those that RecentNames has places for.
@@ -405,6 +458,7 @@ public:
     // Records the names of the row that was met. If their texts stay where they are until `settle`, it is found out
     // later which of them were recorded before: nothing waits for the memory then.
     void record(std::size_t row) {
+        piece_of_.clear();
         for (std::size_t i = 0; i < unknown_.size(); ++i) {
             const Feature& feature = unknown(i);
             if (texts_stay_ && feature.group < PASSING) {
@@ -419,6 +473,8 @@ public:
     }
     // The texts of the present row, and the names of its groups, stay where they are until `settle`.
     void set_texts_stay() noexcept { texts_stay_ = true; }
+    // The same, unless some of them lie in memory of the row.
+    void set_texts_stay_unless_copied() noexcept { texts_stay_ = page_ == 0 && used_ == 0; }
     void settle() {
         for (; first_put_off_ != end_put_off_; ++first_put_off_) settle(put_off_[first_put_off_ % put_off_.size()]);
     }
@@ -454,7 +510,9 @@ private:
     struct PutOff {
         Feature feature;  // its `group` is the row
         const Byte* group;
+        const Byte* key;
         std::uint32_t group_size;
+        std::uint32_t key_size;
         Byte joint;
     };
 
@@ -464,18 +522,34 @@ private:
         if (end_put_off_ - first_put_off_ == put_off_.size()) settle(put_off_[first_put_off_++ % put_off_.size()]);
         const FeatureGroup& group = groups_[feature.group];
         const Feature with_row{feature.hash, feature.text, feature.size, static_cast<std::uint32_t>(row)};
-        put_off_[end_put_off_++ % put_off_.size()] = PutOff{with_row, group.name, group.size, group.joint};
+        put_off_[end_put_off_++ % put_off_.size()] =
+            PutOff{with_row, group.name, group.key, group.size, group.key_size, group.joint};
     }
     void settle(const PutOff& name) {
         if (is_known(name.feature.hash)) return;
-        names_.append(name.feature, FeatureGroup{name.group, name.group_size, name.joint});
+        names_.append(name.feature,
+                      FeatureGroup{name.group, name.group_size, name.joint, 0, nullptr, name.key, name.key_size});
         names_.end(name.feature.group, name.feature.hash, false);
     }
     void record(const Feature& feature, std::size_t row) {
         if (is_known(feature.hash)) return;
         if (feature.text == TEXT_LATER && !texts_->is_new(feature)) return;
+        if (feature.group == PAIR && names_.has_room_for_pieces()) {
+            const std::uint32_t one = piece_of(feature.size >> 16), other = piece_of(feature.size & 0xffffu);
+            return names_.add_pair(row, feature.hash, one, other);
+        }
         append(feature);
         names_.end(row, feature.hash, feature.group == PRODUCT || feature.group == PAIR);
+    }
+
+    // The name of a feature of the row as a piece of the names of its products.
+    std::uint32_t piece_of(std::size_t number) {
+        if (piece_of_.size() <= number) piece_of_.resize(number + 1, NO_PIECE);
+        if (piece_of_[number] == NO_PIECE) {
+            append(features_.data()[number]);
+            piece_of_[number] = names_.end_piece();
+        }
+        return piece_of_[number];
     }
 
     // 2 MB, for names that are not recent any more, once there are many in a batch.
@@ -508,6 +582,7 @@ private:
     }
 
     static constexpr std::uint32_t PASSING = 0x80000000u;
+    static constexpr std::uint32_t NO_PIECE = 0xffffffffu;
     static constexpr std::uint32_t PRODUCT = 0xffffffffu;
     static constexpr std::uint32_t GRAM = 0xfffffffeu;
     static constexpr std::uint32_t PAIR = 0xfffffffdu;  // a product of the features size / 2^16 and size % 2^16
@@ -671,6 +746,7 @@ private:
     RecentNames recent_;                                  // names that were recorded
     NameFilter known_;                                    // more of them
     std::vector<std::uint64_t> whole_;                    // their hashes, where none may be missed
+    std::vector<std::uint32_t> piece_of_;                 // of features of the row, NO_PIECE if there is none yet
     Buffer<std::uint32_t> unknown_;                       // numbers of features of the row that are not recent
     bool texts_stay_ = false;
     std::array<PutOff, 32> put_off_;

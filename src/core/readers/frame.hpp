@@ -369,6 +369,11 @@ private:
         column.hashes[i] = column.reader.with_value.quick(field.data, size, field.limit);
     }
 
+    // The view as far on as a block is long: it is in another page, up to which the processor does not look by itself.
+    static void prefetch_next(const Byte* view) noexcept {
+        prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(view) + 16 * BLOCK));
+    }
+
     // The same for views, most of which have their text inside: all of it is looked at once.
     void load_views(FrameColumn& column, std::size_t from, std::size_t count) {
         const ArrowColumn& cells = column.cells;
@@ -376,6 +381,7 @@ private:
         std::uint64_t bytes = 0;
         for (std::size_t i = 0; i < count; ++i) {
             const Byte* const view = cells.view_at(from + i);
+            prefetch_next(view);
             const std::uint64_t size = detail::load4(view);
             if (size - 1 >= ArrowColumn::LONGEST_INSIDE) {
                 load_category(column, from, i, cells.is_utf8());
@@ -472,8 +478,9 @@ private:
 
     // ---- rows whose features are all looked up in blocks, each by itself: as slots, without their hashes ----
 
-    // Rows of a block, if all columns have dictionaries: more of them, so that the slots of a dictionary, which all
-    // together may be far too many for it, are in the cache when they are looked up.
+    // Rows of a block, if all columns have dictionaries, or all values are 1 and no names are kept: more of them, so
+    // that the slots of a dictionary, which all together may be far too many for it, are in the cache when they are
+    // looked up.
     static constexpr std::size_t CODED_BLOCK = 4 * BLOCK;
     static constexpr std::uint32_t UNMET = 0xffffffff, EMPTY = 0xfffffffe;  // of a dictionary's entry
 
@@ -491,14 +498,14 @@ private:
         beside_.clear();
         has_slots_ = rows.slots().dim() < EMPTY;
         has_numbers_ = false;
-        slot_block_ = CODED_BLOCK;
+        bool are_coded = true;
         for (std::size_t place = 0; place < columns_.size(); ++place) {
             const FrameColumn& column = columns_[place];
             const Column::Kind kind = column.reader.kind;
             if (column.is_loaded()) {
                 block_places_.push_back(place);
                 has_numbers_ = has_numbers_ || kind == Column::Kind::numeric;
-                if (!column.is_coded()) slot_block_ = BLOCK;
+                are_coded = are_coded && column.is_coded();
             } else if (!column.cells.is_list() && (kind == Column::Kind::label || kind == Column::Kind::weight ||
                                                    kind == Column::Kind::delay || kind == Column::Kind::ignore)) {
                 beside_.push_back(place);
@@ -507,6 +514,7 @@ private:
             }
         }
         if (!has_slots_) return;
+        slot_block_ = are_coded || !(has_numbers_ || rows.log.is_on()) ? CODED_BLOCK : BLOCK;
         stride_ = slot_block_ + 16;
         block_slots_.resize(block_places_.size() * stride_);
         block_present_.resize(block_places_.size() * stride_);
@@ -571,6 +579,57 @@ private:
 
     bool load_others(FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out,
                      std::uint8_t* present) {
+        const bool may_be_direct =
+            column.reader.kind == Column::Kind::categorical && !column.cells.has_missing() && !rows.log.is_on();
+        bool is_good = true;
+        for (std::size_t at = 0; is_good && at < count; at += BLOCK) {
+            const std::size_t part = std::min(BLOCK, count - at);
+            if (may_be_direct && column.cells.is_view() && view_slots(column, from + at, part, out + at)) continue;
+            if (may_be_direct && column.cells.is_large_text() && text_slots(column, from + at, part, out + at))
+                continue;
+            is_good = load_part(column, from + at, part, out + at, present + at);
+        }
+        return is_good;
+    }
+
+    // The slots of views that have their text inside, in one go; false when one has not, is empty or is to be checked.
+    bool view_slots(const FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out) const noexcept {
+        const Prefix with_value = column.reader.with_value;
+        const Slots slots = rows.slots();
+        const Byte* view = column.cells.view_at(from);
+        std::uint64_t bytes = 0;
+        unsigned odd = 0;
+        for (std::size_t i = 0; i < count; ++i, view += 16) {
+            prefetch_next(view);
+            std::uint64_t size = detail::load4(view);
+            odd |= size - 1 >= ArrowColumn::LONGEST_INSIDE ? 1u : 0u;
+            if (size - 1 >= ArrowColumn::LONGEST_INSIDE) size = 1;
+            bytes |= detail::load8(view + 4) | detail::load4(view + 12);  // zeros behind the text
+            out[i] = slots(size <= 8 ? with_value.inside(view + 4, size) : with_value(view + 4, size, view + 16));
+        }
+        return odd == 0 && (!column.cells.is_utf8() || (bytes & 0x8080808080808080u) == 0);
+    }
+
+    // The same for texts.
+    bool text_slots(const FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out) const noexcept {
+        const ArrowColumn& cells = column.cells;
+        if (cells.may_break_utf8(from, count)) return false;
+        const auto* const ends = cells.numbers<std::int64_t>(from);
+        const Byte* const bytes = cells.bytes();
+        const Byte* const limit = cells.limit();
+        const Prefix with_value = column.reader.with_value;
+        const Slots slots = rows.slots();
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto size = static_cast<std::size_t>(ends[i + 1] - ends[i]);
+            if (size == 0) return false;
+            out[i] = slots(with_value.quick(bytes + ends[i], size, limit));
+        }
+        return true;
+    }
+
+    // The slots of at most BLOCK rows.
+    bool load_part(FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out,
+                   std::uint8_t* present) {
         load(column, from, count);
         const Slots slots = rows.slots();
         unsigned states = 0;
@@ -657,6 +716,7 @@ private:
     std::size_t rows_of_slots(std::size_t from, std::size_t count) {
         std::size_t i = 0;
         next_met_ = 0;
+        if (!has_numbers_ && !has_gaps_ && rows.takes_ones()) return rows_of_ones(from, count);
         for (; i < count && !full() && problem.line == 0; ++i) {
             line = static_cast<std::int64_t>(from + i) + 1;
             const std::size_t before = rows.count();
@@ -668,6 +728,28 @@ private:
         }
         if (i < count) forget_met(i);
         return from + i;
+    }
+
+    // The same for rows of features with the value 1, as many in each.
+    std::size_t rows_of_ones(std::size_t from, std::size_t count) {
+        const std::size_t features = block_places_.size(), stride = stride_;
+        const std::uint32_t* slots = block_slots_.data();
+        const std::size_t last = from + count;
+        rows.reserve_ones(count, features);
+        for (; from < last && !full() && problem.line == 0; ++from, ++slots) {
+            line = row_line = static_cast<std::int64_t>(from) + 1;
+            double y = MISSING, weight = 1.0;
+            bool is_good = true;
+            for (const std::size_t place : beside_) is_good = is_good && read_cell(columns_[place], from, y, weight);
+            if (!is_good) continue;
+            if (!is_within(y, weight)) {
+                row_of_slots(from, static_cast<std::size_t>(slots - block_slots_.data()));
+                rows.reserve_ones(last - from, features);
+                continue;
+            }
+            rows.add_ones(slots, stride, features, y, weight);
+        }
+        return from;
     }
 
     void row_of_slots(std::size_t at, std::size_t i) {

@@ -100,7 +100,10 @@ private:
         if (shape_.is_known()) {
             begin();
             const Read read = read_shape(p, eol, end);
-            if (read == Read::whole) return finish(y_, weight_);
+            if (read == Read::whole) {
+                rows.log.set_texts_stay_unless_copied();  // those that were not copied are in the line
+                return finish(y_, weight_);
+            }
             if (read == Read::refused) return;
         }
         begin();

@@ -50,6 +50,23 @@ public:
     double negative() const noexcept { return negative_; }
     void set_negative(double y) noexcept { negative_ = y; }
 
+    // The label in [p, end), of one byte or more, if it is what most are: 1, and then -1 or 0. No number is parsed.
+    bool usual(const Byte* p, const Byte* end, double& y) const noexcept {
+        if (kind == Kind::classes && end - p == 1 && *p >= '0' && *p <= '9') {
+            y = *p - '0';
+            return true;
+        }
+        if (kind != Kind::sign && kind != Kind::number) return false;
+        const bool one = end[-1] == '1';
+        if (end - p == 1 && (one || (*p == '0' && kind == Kind::sign && negative_ == 0.0))) {
+            y = one ? 1.0 : -1.0;
+            return true;
+        }
+        if (end - p != 2 || p[0] != '-' || !one || (kind == Kind::sign && negative_ != -1.0)) return false;
+        y = -1.0;
+        return true;
+    }
+
     // The label in [p, end), without blanks around; NaN when there is none. False, with the reason, when it is none of
     // those expected.
     bool read(const Byte* p, const Byte* end, double& y, Fault& fault) {
@@ -89,23 +106,6 @@ private:
     static bool refuse(const char* rule, const Byte* p, const Byte* end, Fault& fault) {
         fault = Fault{std::string(rule) + ", got " + quoted(p, end)};
         return false;
-    }
-
-    // What most labels are, without a number being parsed: 1, and then -1 or 0.
-    bool usual(const Byte* p, const Byte* end, double& y) const noexcept {
-        if (kind == Kind::classes && end - p == 1 && *p >= '0' && *p <= '9') {
-            y = *p - '0';
-            return true;
-        }
-        if (kind != Kind::sign && kind != Kind::number) return false;
-        const bool one = end[-1] == '1';
-        if (end - p == 1 && (one || (*p == '0' && kind == Kind::sign && negative_ == 0.0))) {
-            y = one ? 1.0 : -1.0;
-            return true;
-        }
-        if (end - p != 2 || p[0] != '-' || !one || (kind == Kind::sign && negative_ != -1.0)) return false;
-        y = -1.0;
-        return true;
     }
 
     bool sign(const Byte* p, const Byte* end, double& y, Fault& fault) {

@@ -39,10 +39,12 @@ public:
         reserve(1);
         data_[view_.size_++] = value;
     }
-    void append(const T* values, std::size_t count) {
+    // So many more, which the caller has to write.
+    T* extend(std::size_t count) {
         reserve(count);
-        if (count != 0) std::memcpy(data_ + view_.size_, values, count * sizeof(T));
+        T* const added = data_ + view_.size_;
         view_.size_ += count;
+        return added;
     }
 
 private:
@@ -88,13 +90,22 @@ public:
         const std::size_t end = names.first_of(to);
         for (std::size_t i = names.first_of(from); i < end && !is_full_; ++i) {
             if (i + AHEAD < end) fetch(names[i + AHEAD].hash);
-            if (!add(names[i].hash, names.text(names[i]), names[i].size)) return names[i].row;
+            const auto write = [&names, i](Byte* to) { names.write(names[i], to); };
+            if (!add(names[i].hash, names[i].size, write)) return names[i].row;
         }
         return to;
     }
 
     // Adds one name, unless it is known; false when it does not fit.
     bool add(std::uint64_t hash, const Byte* name, std::size_t size) {
+        return add(hash, size, [name, size](Byte* to) {
+            if (size != 0) std::memcpy(to, name, size);
+        });
+    }
+
+    // The same for a name of `size` bytes that `write(to)` writes.
+    template <class Write>
+    bool add(std::uint64_t hash, std::size_t size, const Write& write) {
         std::uint32_t& place = places()[place_of(hash)];
         if (place != 0) return true;
         if (is_full_ || bytes() + OVERHEAD + size > budget_ || hashes.size() == LOW) {
@@ -103,7 +114,7 @@ public:
         }
         hashes.push(hash);
         sizes.push(static_cast<std::uint32_t>(size));
-        text.append(name, size);
+        write(text.extend(size));
         place = known_by(hash);
         if (2 * hashes.size() > mask_) grow();
         return true;

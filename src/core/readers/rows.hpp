@@ -107,7 +107,10 @@ public:
     }
     // A feature by its hash, with its group and its text: see features.hpp. The text has to last as long as the row.
     void add(std::uint64_t hash, double value, std::uint32_t group, const Byte* text, std::size_t size) noexcept {
-        if (log.is_on()) log.features()[size_] = Feature{hash, text, static_cast<std::uint32_t>(size), group};
+        if (log.is_on()) {
+            log.features()[size_] = Feature{hash, text, static_cast<std::uint32_t>(size), group};
+            log.fetch(hash);
+        }
         add(slots_(hash), value);
     }
     // The same by the caller itself, who writes up to as many features as there is capacity and sets the size.
@@ -204,6 +207,45 @@ public:
         if (keeps_delays_) delay.push(row_delay_);
         if (records) log.record(count() - 1);
         return true;
+    }
+    // Makes room for rows of `features` features each that are added by add_ones.
+    void reserve_ones(std::size_t count, std::size_t features) {
+        indices.reserve(count * (features + 1));
+        indptr.reserve(count);
+        y.reserve(count);
+        weight.reserve(count);
+    }
+    // Whether a row may be added by add_ones: nothing but slots, labels and weights is kept.
+    bool takes_ones() const noexcept { return has_unit_values_ && !keeps_delays_ && !log.is_on(); }
+    // A row of features with the value 1 whose slots stand `stride` apart, within what reserve_ones made room for: what
+    // `begin`, `set_unit_values` and `finish` would add.
+    void add_ones(const std::uint32_t* slots, std::size_t stride, std::size_t count, double label, double importance) {
+        if (++stamp_ == 0) {
+            seen_.fill(0);
+            stamp_ = 1;
+        }
+        std::uint32_t* const out = row_slots();
+        std::uint8_t* const seen = seen_.data();
+        const std::uint8_t stamp = stamp_;
+        unsigned doubts = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::uint32_t slot = slots[i * stride];
+            std::uint8_t& cell = seen[slot % SEEN_CELLS];
+            out[i] = slot;
+            doubts |= cell == stamp ? 1u : 0u;
+            cell = stamp;
+        }
+        if (doubts != 0 || !has_unit_values_) {  // a row before may have had a slot twice: values are written since
+            begin(count);                        // moves nothing, since there is room
+            size_ = count;
+            row_has_unit_values_ = true;
+            finish(label, importance);  // ones always fit
+            return;
+        }
+        write_slots(count);
+        indptr.push(static_cast<std::int64_t>(indices.size()));
+        y.push(label);
+        weight.push(importance);
     }
     // Takes the rows away and keeps their memory.
     void forget() noexcept {

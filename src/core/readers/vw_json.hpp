@@ -45,13 +45,11 @@ inline constexpr VwNameBytes VW_NAME_BYTES{};
 
 }  // namespace detail
 
-class VwJsonParser final : public LineParser, private FeatureTexts {
+class VwJsonParser final : public LineParser {
 public:
     VwJsonParser(const Options& options, Labels labels)
         : LineParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})),
-          seed_start_(hash_start(options.seed)) {
-        rows.log.set_texts(*this);
-    }
+          seed_start_(hash_start(options.seed)) {}
 
 private:
     friend class JsonWalk<VwJsonParser>;
@@ -83,22 +81,26 @@ private:
         Node(const Level& known, std::string text) : level(known), key(std::move(text)), with_text(known.start, key) {}
         Level level;
         std::string key;
-        Prefix with_text;  // the hash of the key and of what follows
+        Prefix with_text;                // the hash of the key and of what follows
+        std::uint32_t joined_group = 0;  // of features whose names are the key and what follows
     };
 
     static constexpr std::size_t SLACK = 16;  // bytes that may be read behind a name
 
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
         if (shape_.is_known()) {
-            begin(p, eol);
+            begin(p, eol, true);
             const Read read = read_shape(p, eol, end);
             misses_ = read == Read::other ? misses_ + 1 : 0;
             if (read != Read::other && lessons_ < MOST_LESSONS) ++lessons_;
-            if (read == Read::whole) return end_row();
+            if (read == Read::whole) {
+                rows.log.set_texts_stay_unless_copied();  // those that were not copied are in the line
+                return end_row();
+            }
             if (read == Read::refused) return;
             if (misses_ == MOST_MISSES) shape_.forget();
         }
-        begin(p, eol);
+        begin(p, eol, false);
         is_learning_ = lessons_ > 0;
         keys_.clear();
         if (!walk_(p, eol, end, &levels_[0])) {
@@ -109,15 +111,41 @@ private:
         end_row();
     }
 
-    void begin(const Byte* p, const Byte* eol) {
+    void begin(const Byte* p, const Byte* eol, bool has_shape) {
         y_ = MISSING;
         weight_ = 1.0;
         tag_.clear();
         rows.begin(static_cast<std::size_t>(eol - p) / 2 + 1);
-        rows.log.clear_groups();
-        later_.clear();
         spaces_ = 0;
-        levels_[0] = Level{Role::feature, Field{}, seed_start_, group_of(Field{p, p, p}), 0, 0};
+        levels_[0] = Level{Role::feature, Field{}, seed_start_, 0, 0, 0};
+        if (has_shape && has_shape_groups_) return;
+        rows.log.clear_groups();
+        levels_[0].group = group_of(Field{p, p, p});
+        has_shape_groups_ = has_shape && rows.log.is_on();
+        if (has_shape_groups_) add_shape_groups();
+    }
+
+    // The groups of the keys of the shape, which last as long as rows have it: those of their namespaces, and those of
+    // names that begin with a key.
+    void add_shape_groups() {
+        std::vector<std::uint32_t> of_space(space_names_.size() + 1, NO_GROUP);
+        of_space[0] = levels_[0].group;
+        for (Node& node : nodes_) {
+            const std::size_t space = node.level.space;
+            const auto* const key = reinterpret_cast<const Byte*>(node.key.data());
+            FeatureGroup group{key, 0, 0};  // of the default namespace, which has no name
+            if (space != 0) {
+                const std::string& name = space_names_[space - 1];
+                group =
+                    FeatureGroup{reinterpret_cast<const Byte*>(name.data()), static_cast<std::uint32_t>(name.size()),
+                                 static_cast<Byte>(name.empty() ? 0 : '^')};
+            }
+            if (of_space[space] == NO_GROUP) of_space[space] = rows.log.add_group(group);
+            node.level.group = of_space[space];
+            group.key = key;
+            group.key_size = static_cast<std::uint32_t>(node.key.size());
+            node.joined_group = rows.log.add_group(group);
+        }
     }
 
     void end_row() {
@@ -134,8 +162,6 @@ private:
 
     // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
     Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
-        groups_.assign(1, levels_[0].group);
-        const bool has_names = rows.log.is_on();
         for (const auto& step : shape_.steps()) {
             if (!step.is_at(p, eol, end)) return Read::other;
             p += step.before.size();
@@ -143,7 +169,6 @@ private:
             if (node == nullptr) break;
             if (p == eol) return Read::other;
             const Role role = node->level.role;
-            if (has_names) node->level.group = group_in_row(*node);
             if (*p == '"') {
                 Field text{};
                 if (!JsonShape<Node>::text_at(p + 1, eol, end, text)) return Read::other;
@@ -184,10 +209,7 @@ private:
         } else if (rows.log.has_grams()) {
             return false;  // which are made of the whole name
         } else {
-            later_.push_back({&node, text});
-            rows.log.features()[rows.size()] =
-                Feature{hash, TEXT_LATER, static_cast<std::uint32_t>(later_.size() - 1), node.level.group};
-            rows.add(rows.slots()(hash), 1.0);
+            rows.add(hash, 1.0, node.joined_group, text.data, size);
         }
         return true;
     }
@@ -211,32 +233,8 @@ private:
         return false;
     }
 
-    // The name of a feature of the present row: `size` is its number among those without a text.
-    Feature with_text(const Feature& feature) override {
-        const auto& [node, text] = later_[feature.size];
-        const std::size_t key = node->key.size(), size = static_cast<std::size_t>(text.end - text.data);
-        room(key + size);
-        std::copy(node->key.begin(), node->key.end(), joined_.data());
-        std::copy(text.data, text.end, joined_.data() + key);
-        const Byte* const name = rows.log.lasting(joined_.data(), key + size);
-        return Feature{feature.hash, name, static_cast<std::uint32_t>(key + size), feature.group};
-    }
-    bool is_new(const Feature&) override { return true; }
-    void forget() override {}
-
-    // The group of the namespace of a key, which the present row has or gets.
-    std::uint32_t group_in_row(const Node& node) {
-        const std::size_t space = node.level.space;
-        if (groups_.size() <= space) groups_.resize(space + 1, NO_GROUP);
-        if (groups_[space] == NO_GROUP) {
-            const auto* const name = reinterpret_cast<const Byte*>(space_names_[space - 1].data());
-            const Byte* const name_end = name + space_names_[space - 1].size();
-            groups_[space] = group_of(Field{name, name_end, name_end});
-        }
-        return groups_[space];
-    }
-
     void learn_shape(const Byte* p, const Byte* eol) {
+        rows.log.settle();  // names of rows before have parts in what is replaced here
         nodes_.clear();
         std::vector<Node*> order;
         for (auto& [level, key] : keys_) nodes_.emplace_back(level, std::move(key));
@@ -506,14 +504,13 @@ private:
     JsonShape<Node> shape_;
     std::deque<Node> nodes_;  // of the shape, in the order of their keys: steps point to them
     bool is_learning_ = false;
-    int lessons_ = MOST_LESSONS;                        // that may still be taken
-    int misses_ = 0;                                    // rows of another shape, one after the other
-    std::vector<std::pair<Level, std::string>> keys_;   // of the row that is walked through
-    std::size_t spaces_ = 0;                            // namespaces of the row so far
-    std::vector<std::string> opened_, space_names_;     // those of the row that is walked through, and of the shape
-    std::vector<std::uint32_t> groups_;                 // of the namespaces of the present row
-    std::vector<std::pair<const Node*, Field>> later_;  // features of the present row whose names nobody asked for
-    std::vector<Byte> joined_;                          // the key and the text of a feature
+    int lessons_ = MOST_LESSONS;                       // that may still be taken
+    int misses_ = 0;                                   // rows of another shape, one after the other
+    std::vector<std::pair<Level, std::string>> keys_;  // of the row that is walked through
+    std::size_t spaces_ = 0;                           // namespaces of the row so far
+    std::vector<std::string> opened_, space_names_;    // those of the row that is walked through, and of the shape
+    bool has_shape_groups_ = false;                    // those of the log are those of the shape
+    std::vector<Byte> joined_;                         // the key and the text of a feature
     double y_ = MISSING;
     double weight_ = 1.0;
     JsonWalk<VwJsonParser> walk_{*this};

@@ -178,6 +178,10 @@ void GrowingMemory::grow(std::size_t bytes) {
     if (grown == MAP_FAILED) throw std::bad_alloc();
     data_ = grown;
     mapped_ = size_ = wanted;
+#if defined(MADV_HUGEPAGE)
+    // Hundreds of small pages take longer to be there than a large one. A wish: moving may leave it unaligned.
+    if (wanted >= 2 * HUGE_PAGE) madvise(data_, wanted, MADV_HUGEPAGE);
+#endif
 }
 
 GrowingMemory::~GrowingMemory() {

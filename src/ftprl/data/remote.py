@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -41,6 +40,8 @@ class Workers(Protocol):
 def check_here(file: str) -> None:
     """Refuse a file that the process that learns has found and this one, on another machine, does not have."""
     if not is_uri(file) and not os.path.exists(file):
+        import socket  # takes long, and most readings need none
+
         raise InvalidInput(
             f"{shown(file)}: not there on a worker of the cluster, on {socket.gethostname()}; put the data on a path"
             " that all nodes have."

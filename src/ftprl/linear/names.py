@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple, final
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,9 @@ from ftprl._core import NameTable
 from ftprl.data import Batch
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.model_file import pack_bytes, unpack_bytes
+
+if TYPE_CHECKING:
+    from ftprl.data.batch import RowNames
 
 BUDGET = 64_000_000  # bytes, unless another is asked for
 LARGEST_BUDGET = 2**40
@@ -59,12 +64,11 @@ class Names:
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._table = NameTable(budget)
-        self.full_row: int | None = None
+        self._adder = _Adder(NameTable(budget))
         self._by_cell: tuple[int, int, _CellIndex] | None = None  # dim, names when it was made
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table)
 
     def __repr__(self) -> str:
         return f"Names({len(self)} names, {self.bytes} of {self.budget} bytes)"
@@ -72,40 +76,48 @@ class Names:
     @property
     def table(self) -> NameTable:
         """The table of the core."""
-        return self._table
+        return self._adder.settled().table
+
+    @property
+    def full_row(self) -> int | None:
+        """The row whose name did not fit, from 1; None while there is room."""
+        return self._adder.settled().full_row
+
+    @full_row.setter
+    def full_row(self, row: int | None) -> None:
+        self._adder.settled().full_row = row
 
     @property
     def budget(self) -> int:
         """How many bytes the names may take."""
-        return self._table.budget
+        return self.table.budget
 
     @property
     def bytes(self) -> int:
         """How many bytes they take."""
-        return self._table.bytes
+        return self.table.bytes
 
-    def add(self, batch: Batch, rows_before: int) -> None:
-        """Add the names of a batch; `rows_before` rows came before it."""
-        if batch.names is None:
-            return
-        row = batch.names.add_to(self._table) if self.full_row is None else None
-        if row is not None:
-            self.full_row = rows_before + row + 1
-        if self.full_row is not None:
-            batch.names.new.stop()
+    def add(self, batch: Batch, rows_before: int, *, background: bool = False) -> None:
+        """Add the names of a batch; `rows_before` rows came before it.
+
+        With `background` a thread may add them while the caller does something else, in the same order: whoever looks
+        at the names waits for it.
+        """
+        if batch.names is not None:
+            self._adder.add(batch.names, rows_before, background=background)
 
     def all(self) -> list[str]:
         """Every name, in the order of their first rows."""
-        return [_text(self._table.name(i)) for i in range(len(self))]
+        return [_text(self.table.name(i)) for i in range(len(self))]
 
     def cells(self, dim: int) -> NDArray[np.uint32]:
         """The cell of each name in a table with `dim` cells, in the order of `all`."""
-        return self._table.slots(dim)
+        return self.table.slots(dim)
 
     def of_cells(self, cells: NDArray[np.integer[Any]], dim: int) -> CellNames:
         """The names of some cells of a table with `dim` cells."""
         first, counts = self._index(dim).find(cells)
-        shown = [None if number < 0 else _text(self._table.name(number)) for number in first.tolist()]
+        shown = [None if number < 0 else _text(self.table.name(number)) for number in first.tolist()]
         return CellNames(shown, np.maximum(counts - 1, 0))
 
     def collisions(self, dim: int) -> int:
@@ -114,7 +126,7 @@ class Names:
 
     def _index(self, dim: int) -> _CellIndex:
         if self._by_cell is None or self._by_cell[:2] != (dim, len(self)):
-            self._by_cell = (dim, len(self), _CellIndex.of(self._table.slots(dim)))
+            self._by_cell = (dim, len(self), _CellIndex.of(self.table.slots(dim)))
         return self._by_cell[2]
 
     def content(self) -> dict[str, Any]:
@@ -123,8 +135,8 @@ class Names:
 
     def tensors(self) -> dict[str, NDArray[Any]]:
         """The names as tensors of a model file."""
-        hashes = np.asarray(self._table.hashes, "<u8").view("<u4").reshape(-1, 2)
-        return {HASHES: hashes, SIZES: self._table.sizes, TEXT: pack_bytes(self._table.text)}
+        hashes = np.asarray(self.table.hashes, "<u8").view("<u4").reshape(-1, 2)
+        return {HASHES: hashes, SIZES: self.table.sizes, TEXT: pack_bytes(self.table.text)}
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Names:
@@ -135,10 +147,85 @@ class Names:
         if is_whole:
             keys = np.ascontiguousarray(hashes, "<u4").view("<u8").reshape(-1).astype(np.uint64)
             text = unpack_bytes(tensors[TEXT])
-            is_whole = names._table.load(keys, np.ascontiguousarray(sizes), text, names.full_row is not None)
+            is_whole = names.table.load(keys, np.ascontiguousarray(sizes), text, names.full_row is not None)
         if not is_whole:
             raise BadModel("expected the names of features, got something else; train it again.")
         return names
+
+
+@final
+class _Adder:
+    """Adds names to a table, many of them in a thread of its own.
+
+    The thread ends when somebody looks at the table, or when it has had nothing to do for a moment: nobody needs to
+    end it, and the end of the process waits for that moment at most.
+    """
+
+    _FEW = 2048  # names of a batch: for fewer it is not worth waking a thread
+    _MANY = 65_536  # for more the budget may soon be full, and the sooner parsers know that, the less they do in vain
+    _MOST_WAITING = 16  # batches, which stay in memory until their names are added
+    _IDLE = 0.02  # seconds
+
+    def __init__(self, table: NameTable) -> None:
+        self.table = table
+        self.full_row: int | None = None
+        self._waiting: deque[tuple[RowNames, int]] = deque()  # the first may be worked on
+        self._changed = Condition()
+        self._thread: Thread | None = None
+        self._is_ending = False
+        self._error: BaseException | None = None
+
+    def settled(self) -> _Adder:
+        """This object when nothing is waiting, for whoever wants to see the table."""
+        if self._thread is not None:
+            with self._changed:
+                self._is_ending = True
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._thread is None)
+                self._is_ending = False
+        if self._error is not None:
+            raise self._error
+        return self
+
+    def add(self, names: RowNames, rows_before: int, *, background: bool) -> None:
+        """Add the names of some rows, now or behind those that wait."""
+        count = len(names.new)
+        is_worth_it = background and self._FEW <= count <= self._MANY and self.full_row is None
+        if not is_worth_it and (count > self._MANY or not self._waiting):
+            self.settled()._add(names, rows_before)
+            return
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._waiting) < self._MOST_WAITING)
+            self._waiting.append((names, rows_before))
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="ftprl-names")
+                self._thread.start()
+            self._changed.notify_all()
+
+    def _add(self, names: RowNames, rows_before: int) -> None:
+        row = names.add_to(self.table) if self.full_row is None else None
+        if row is not None:
+            self.full_row = rows_before + row + 1
+        if self.full_row is not None:
+            names.new.stop()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._is_ending, self._IDLE)
+                if not self._waiting:
+                    self._thread = None
+                    self._changed.notify_all()
+                    return
+                names, rows_before = self._waiting[0]
+            try:
+                if self._error is None:
+                    self._add(names, rows_before)
+            except BaseException as error:
+                self._error = error
+            with self._changed:
+                self._waiting.popleft()
+                self._changed.notify_all()
 
 
 @final

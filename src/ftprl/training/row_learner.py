@@ -78,7 +78,7 @@ class RowLearner:
         before = self._run.before.rows + self._run.state.rows
         parts = position.parts(first, last) if isinstance(position, JoinedPosition) else [batch[first:last]]
         for rows in parts:
-            names.add(rows, before)
+            names.add(rows, before, background=self._run.options.threads != 0)
             before += len(rows)
 
     # ---- before they are learned, for rounds of several rows ----

@@ -576,3 +576,31 @@ def test_a_frame_is_opened_without_pandas_and_the_functions_of_pyarrow(tmp_path:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.split() == ["[2]", "False", "False"]
+
+
+@pytest.mark.parametrize("text_type", [pa.string(), pa.large_string(), pa.string_view()])
+def test_texts_of_any_length_are_those_of_csv(tmp_path: Path, text_type: pa.DataType) -> None:
+    """Short texts are hashed a block at a time; long, empty and accented ones among them give the same rows."""
+    rng = np.random.default_rng(7)
+    rows = 3000
+    plain = [[f"v{n:0{j + 1}d}" for n in rng.integers(0, 9, rows)] for j in range(14)]
+    plain[2][1500] = ""
+    plain[3][700] = "x" * 40
+    plain[5][2900] = "São Paulo"
+    cells = {"y": rng.integers(0, 2, rows).astype(str).tolist(), **{f"c{j}": column for j, column in enumerate(plain)}}
+    csv = tmp_path / "a.csv"
+    csv.write_text("\n".join([",".join(cells), *map(",".join, zip(*cells.values(), strict=True))]) + "\n")
+    table = pa.table(
+        {name: pa.array(column, pa.string() if name == "y" else text_type) for name, column in cells.items()}
+    )
+    features = [name for name in cells if name != "y"]
+    for names in (False, True):
+        options = {"dim": 2**12, "label": "y", "categorical": features, "names": names}
+        text = [batch for batch, _ in data.open(csv, **options).read(threads=0)]
+        frame = [batch for batch, _ in data.open(table, **options).read(threads=0)]
+        for name in ("indptr", "indices", "values", "y"):
+            parts = [
+                np.concatenate([np.diff(b.indptr) if name == "indptr" else getattr(b, name) for b in batches])
+                for batches in (text, frame)
+            ]
+            np.testing.assert_array_equal(*parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,30 @@ def test_pairs_of_a_row_with_more_features_than_16_bits_count(tmp_path: Path) ->
     kept = names.all()
     assert kept[:3] == ["a^x", "a^y", "b^f0"]
     assert kept[-1] == f"a^y*b^f{count - 1}"
+
+
+def test_names_of_products_are_those_of_their_factors(tmp_path: Path) -> None:
+    """In the order of their rows, also those of a part of a batch and of a batch that went to another process."""
+    rows = [
+        (["x", "a_name_of_more_than_sixteen_bytes"], ["p", "q", "eight_bs"]),
+        (["x", "y", "nine_byte"], ["q"]),
+        (["y"], ["p", "r", "x"]),
+    ] * 5
+    path = tmp_path / "a.vw"
+    path.write_text("".join(f"1 |a {' '.join(one)} |b {' '.join(two)}\n" for one, two in rows))
+    (batch,) = data.open(path, dim=2**20, names=True, interactions="a:b").batches()
+    expected: dict[str, None] = {}
+    for one, two in rows:
+        first, second = [f"a^{name}" for name in one], [f"b^{name}" for name in two]
+        expected.update(dict.fromkeys([*first, *second, *(f"{a}*{b}" for a in first for b in second)]))
+    for parts in ([batch], [batch[:1], batch[1:]], [pickle.loads(pickle.dumps(batch))]):
+        names = Names()
+        for part in parts:
+            names.add(part, 0)
+        assert names.all() == list(expected)
+    full = Names(names.bytes - 1)
+    full.add(batch, 100)
+    assert (full.all(), full.full_row) == (list(expected)[:-1], 103)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (10, 10), (13, 26), (40, 40)])

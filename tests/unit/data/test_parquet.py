@@ -254,3 +254,40 @@ def test_dictionaries_are_found_in_the_metadata(tmp_path: Path, codec: str) -> N
     for cut in range(0, length, 7):
         with suppress(ValueError):
             columns_with_dictionaries(body[-8 - length : -8 - length + cut])
+
+
+@pytest.mark.parametrize("dim", [2**5, 2**9, 2**20])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_of_categories_alone_are_those_of_csv(tmp_path: Path, dim: int, intercept: bool) -> None:
+    """Whole blocks are put together at once: slots that a row has twice are summed, and bad labels are left out."""
+    rng = np.random.default_rng(dim)
+    rows = 5000
+    labels = rng.integers(0, 2, rows).astype(object)
+    labels[[3, 1030, 4999]] = "1e40"  # too large, and no label
+    labels[[77, 2060]] = "maybe"
+    labels[100:103] = ""
+    table = {"y": labels.astype(str), **{f"c{j}": rng.integers(0, 3**j + 1, rows).astype(str) for j in range(9)}}
+    csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    csv.write_text("\n".join([",".join(table), *map(",".join, zip(*table.values(), strict=True))]) + "\n")
+    pq.write_table(pa.table(table), parquet)
+    features = [name for name in table if name != "y"]
+    sources = [
+        data.open(
+            path,
+            dim=dim,
+            label="y",
+            categorical=features,
+            intercept=intercept,
+            loss="squared",
+            on_bad_row="skip",
+        )
+        for path in (csv, parquet)
+    ]
+    text, cells = ([batch for batch, _ in source.read(threads=0)] for source in sources)
+    assert len(text) == len(cells)
+    for one, other in zip(text, cells, strict=True):
+        for name in ("indptr", "indices", "values", "y", "weight"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert sources[0].bad_rows == sources[1].bad_rows == 5
+    has_repeats = any((batch.values != 1.0).any() for batch in cells)
+    assert has_repeats == (dim < 2**20)

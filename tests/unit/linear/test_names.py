@@ -191,6 +191,42 @@ def test_many_names_that_come_again_are_recorded_once(tmp_path: Path) -> None:
     assert len(numbers) > count - 60  # some agree in 30 bits of their hash: 19 are expected
 
 
+@pytest.mark.parametrize("budget", [64_000_000, 100_000])
+def test_names_added_in_the_background_are_those_added_at_once(budget: int, tmp_path: Path) -> None:
+    path = many(tmp_path / "a.vw", 40_000)
+    kept = []
+    for background in (False, True):
+        names, rows = Names(budget), 0
+        for batch, position in data.open(path, dim=2**16, names=True, block_size=1 << 16).read(threads=2):
+            for part in batch.cut(700):
+                names.add(part, position.rows + part.first_row - batch.first_row, background=background)
+            rows += len(batch)
+        assert (rows, names.full_row is None) == (40_000, budget > 100_000)
+        kept.append((names.full_row, names.all(), names.bytes))
+    assert kept[0] == kept[1]
+
+
+class _OutOfMemory:
+    """Names of which the table has no room for."""
+
+    def __init__(self, new: object) -> None:
+        self.new = new
+
+    def add_to(self, table: object) -> int | None:
+        raise MemoryError
+
+
+def test_an_error_of_the_background_reaches_who_looks_at_the_names(tmp_path: Path) -> None:
+    names = Names()
+    batch = next(iter(data.open(many(tmp_path / "a.vw", 4000), dim=2**16, names=True).batches()))
+    assert batch.names is not None
+    assert len(batch.names.new) >= 2048  # as many as wake the thread
+    names.add(batch.replaced(names=_OutOfMemory(batch.names.new)), 0, background=True)
+    for look in (lambda: len(names), lambda: names.full_row, lambda: names.add(batch, 0)):
+        with pytest.raises(MemoryError):
+            look()
+
+
 def test_a_full_budget_ends_the_recording_of_every_parser(tmp_path: Path) -> None:
     path = tmp_path / "pairs.vw"
     path.write_text("".join(f"1 |a {i} {i + 1} |b {i} x{i % 7}\n" for i in range(60_000)))
