@@ -119,7 +119,8 @@ void take(Parser& parser, const Labels& labels, Reading& out) {
     const NewNames names = rows.log.take();
     for (std::size_t i = 0; i < names.size(); ++i) {
         law(names[i].row < count, "a name belongs to a row");
-        std::string name(names.text(names[i]), names.text(names[i]) + names[i].size);
+        std::string name(names[i].size, '\0');
+        names.write(names[i], reinterpret_cast<Byte*>(name.data()));
         out.names.push_back(std::to_string(names[i].hash) + name);
     }
 }

@@ -181,6 +181,10 @@ FTPRL_INSIDE D miss_of(D margin, D zero) {
     return where_at_most(margin, zero, all(0.5)) + where_below(margin, zero, all(0.5));
 }
 
+// The log loss of a probability of 1/2, and how far from it a loss still counts as a tie: rounding, of which another
+// way to compute the same loss has another share, must not decide whether a row is an error.
+constexpr double EVEN = 0.6931471805599453, TIE = 1e-9;
+
 // Numbers of four rows, and what is watched of them.
 struct FourRows {
     D loss, baseline, score, prediction, y, weight;
@@ -218,7 +222,8 @@ struct FromLosses {
         const D chance = exp_of_minus(any_loss ? smaller(rows.loss, all(FARTHEST)) : rows.loss);
         rows.improvement = rows.baseline - rows.loss;
         rows.residual = rows.y * (chance - all(1.0));
-        rows.miss = miss_of(chance, all(0.5));
+        rows.miss =
+            where_at_most(all(EVEN - TIE), rows.loss, all(0.5)) + where_below(all(EVEN + TIE), rows.loss, all(0.5));
     }
     // A residual is at most 1, and so is a miss.
     static bool fits(const UsualLimits& limits) {

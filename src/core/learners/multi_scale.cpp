@@ -15,9 +15,9 @@ const ScaleSet& set_of(const Kernels& kernels, const LearnerOptions& options) {
 }
 
 constexpr std::size_t LONGEST_CELL = 512;
-constexpr std::size_t AHEAD = 64;           // cells fetched ahead
+constexpr std::size_t AHEAD = 64;                       // cells fetched ahead
 constexpr double USUAL_SCALE = 0.2, USUAL_WIDTH = 1.5;  // of the weights at the start, in the logarithm of the scale
-constexpr std::int64_t LEAST_SPLIT = 8192;  // entries of a batch for which the cells are split
+constexpr std::int64_t LEAST_SPLIT = 8192;              // entries of a batch for which the cells are split
 
 // The lanes [first, first + count) of all `cells` cells, put where cells of fewer lanes go: from the front on, since
 // cells only get shorter.

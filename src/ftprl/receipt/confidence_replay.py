@@ -225,8 +225,8 @@ class ConfidenceReplay:
         if self._loss.has_classes:  # a prediction is the number of a class
             residuals, margins = np.zeros_like(losses), np.where(predictions == y, 1.0, -1.0)
         elif self._loss.is_probabilistic:
-            chance = np.exp(-losses)
-            residuals, margins = y * (chance - 1.0), chance - 0.5
+            residuals, margins = y * (np.exp(-losses) - 1.0), math.log(2.0) - losses
+            margins[np.abs(margins) <= 1e-9] = 0.0  # a tie, whatever rounding says
         else:
             means = self._loss.mean(predictions)
             residuals, margins = means - y, predictions * y

@@ -109,6 +109,7 @@ TABLE = {
                  "generate clicks -o no/x.vw", "generate clicks -o d", "paper run -o c.vw", "demo -o x.txt",
                  "demo -o no/x.png", "demo -o d"],
     "Missing option '--output' / '-o'": ["train c.vw", "generate clicks"],
+    "--compact": [f"{T} --compact --receipt", f"{T} --compact --checkpoint x"],
     "--names": [f"{T} --names x", f"{T} --names -1"],
     "--no-names": [f"{T} --names 1MB --no-names"],
     "--admit": [f"{T} --admit often", f"{T} --admit count:0", f"{T} --admit poisson:2",

@@ -502,7 +502,7 @@ def test_a_model_that_mixes_otherwise_is_refused(part: str, capsys: Capture) -> 
 
 def test_a_coin_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ftprl.linear.mixture.FIRST_COIN_ROW", 512)
-    ftprl.data.clicks.generate(700, seed=2, path="clicks.vw")
+    ftprl.data.clicks.generate(700, seed=1, path="clicks.vw")
     made = receipt_of(trained("clicks.vw", bits=14, output="m"))
     assert made["spec"]["coin"]
     assert made["coin_retired"]
