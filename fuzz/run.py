@@ -54,10 +54,10 @@ def _units() -> list[tuple[Path, list[str]]]:
     core = [file for part in ("learners", "readers", "support") for file in sorted((CORE / part).glob("*.cpp"))]
     tested += [(file, COVERED) for file in core if not file.stem.endswith(("_portable", "_sse2", "_avx2"))]
     learners, readers = CORE / "learners", CORE / "readers"
-    kernels = [(learners / f"{name}_portable.cpp", [*COVERED, *KERNEL]) for name in ("kernel", "parts")]
+    kernels = [(learners / f"{name}_portable.cpp", [*COVERED, *KERNEL]) for name in ("kernel", "monitor", "parts")]
     kernels.append((readers / "delimiters_portable.cpp", COVERED))
     if platform.machine().lower() in ("x86_64", "amd64"):
-        for name in ("kernel", "parts"):
+        for name in ("kernel", "monitor", "parts"):
             kernels.append((learners / f"{name}_sse2.cpp", [*COVERED, *KERNEL]))
             kernels.append((learners / f"{name}_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
         kernels.append((readers / "delimiters_sse2.cpp", COVERED))
