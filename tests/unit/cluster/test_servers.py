@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -377,7 +378,9 @@ def test_four_kills_of_servers_readers_learner_and_node(number: int, clicks: Pat
         if wanted[len(killed)] == "node":
             nodes.remove_node(other, allow_graceful=False)
         else:
-            found = own(KINDS[wanted[len(killed)]])
+            kind, deadline = KINDS[wanted[len(killed)]], time.monotonic() + 20.0
+            while not (found := own(kind)) and time.monotonic() < deadline:  # one that was lost may not be there yet
+                time.sleep(0.1)
             if not found:
                 return
             os.kill(found[int(rng.integers(len(found)))], signal.SIGKILL)
