@@ -441,22 +441,22 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: [{"x": 1, "y": 1}, {"x": {1}, "y": 0}],
             {"label": "y"},
-            "<memory>: row 1: expected a number, text, a date, True, False, None, a dict or a list, got set in column 'x'",
+            "<memory>: row 1: expected a number, text, a date, True, False, None, a dict or a list, got set",
         ),
         (
             lambda: [{"x": 1, "y": 1}, {"x": [[1]], "y": 0}],
             {"label": "y"},
-            "<memory>: row 1: expected numbers, text, or dicts with a name and a value in a list, got a list within a list",
+            "<memory>: row 1: expected numbers, text, or dicts with a name and a value in a list, got a list within",
         ),
         (
             lambda: [{"x": [{"name": "a", "other": 1}], "y": 1}],
             {"label": "y"},
-            "<memory>: row 0: expected numbers, text, or dicts with a name and a value in a list, got a dict with other",
+            "<memory>: row 0: expected numbers, text, or dicts with a name and a value in a list, got a dict with",
         ),
         (
             lambda: [{"x": [{"name": (), "value": 1}], "y": 1}],
             {"label": "y"},
-            "<memory>: row 0: expected numbers, text, or dicts with a name and a value in a list, got a dict whose name is",
+            "<memory>: row 0: expected numbers, text, or dicts with a name and a value in a list, got a dict whose",
         ),
         (
             lambda: [{"x": [{"name": "a", "value": [1]}], "y": 1}],
