@@ -540,6 +540,19 @@ def test_what_is_refused(make: Callable[[], Any], options: dict[str, Any], messa
     assert "\n" not in str(caught.value)
 
 
+def test_other_data_is_refused_with_what_to_do() -> None:
+    columns = {"x": [1, 2], "y": [1, 0]}
+    with pytest.raises(InvalidInput, match=r"got dict; pass a list of dicts, .* such as pandas\.DataFrame\(data\)\.$"):
+        ftprl.train(columns, label="y")
+    with pytest.raises(InvalidInput, match=r"got some list; pass a NumPy array\.$"):
+        ftprl.train([[1, 2], [3, 4]], [0, 1])
+    with pytest.raises(InvalidInput, match=r"got set; convert it to one of these\.$"):
+        ftprl.train({1, 2}, [0, 1])
+    pl = pytest.importorskip("polars")
+    with pytest.raises(InvalidInput, match=r"got LazyFrame; call \.collect\(\) on it\.$"):
+        ftprl.train(pl.LazyFrame(columns), label="y")
+
+
 def test_nan_in_an_array_is_refused_with_its_row() -> None:
     X = np.eye(3)
     X[2, 1] = np.nan
