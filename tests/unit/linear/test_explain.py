@@ -98,7 +98,7 @@ def test_the_fields_of_a_line_are_in_the_order_of_the_data(tmp_path: Path) -> No
         assert saved.explain("win lunch,0.5,Oslo") == expected
         assert saved.explain("win lunch,1,0.5,Oslo") == expected
         del saved.reading["order"]  # as in models of versions that did not keep it
-        with pytest.raises(InvalidInput, match="^row needs a JSON object, since the model is of an earlier version"):
+        with pytest.raises(InvalidInput, match=r"^row needs a JSON object, since the model is of an earlier version"):
             saved.explain("win lunch,0.5,Oslo")
 
 
