@@ -62,11 +62,11 @@ STREAMS: dict[str, tuple[Callable[[np.random.Generator], tuple[Vector, Vector]],
 }
 
 
-def written(name: str, cache: Path) -> Path:
+def written(name: str, cache: Path, seed: int = 7) -> Path:
     """The stream as a CSV file in the cache, with the label in column `y`."""
-    path = cache / f"{name.replace(' ', '-')}-{ROWS}.csv"
+    path = cache / f"{name.replace(' ', '-')}-{ROWS}{'' if seed == 7 else f'-{seed}'}.csv"
     if not path.exists():
-        x, y = STREAMS[name][0](np.random.default_rng(7))
+        x, y = STREAMS[name][0](np.random.default_rng(seed))
         names = ["y", *(f"x{j}" for j in range(x.shape[1]))]
         np.savetxt(path, np.column_stack([y, x]), fmt="%.9g", delimiter=",", header=",".join(names), comments="")
     return path
