@@ -71,10 +71,10 @@ def _plain(cells: pa.Array) -> pa.Array:
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
-def check_same(found: pa.Table, expected: pa.Table) -> None:
-    assert found.column_names == expected.column_names
+def check_same(actual: pa.Table, expected: pa.Table) -> None:
+    assert actual.column_names == expected.column_names
     for name in expected.column_names:
-        ours, theirs = found[name].combine_chunks(), expected[name].combine_chunks()
+        ours, theirs = actual[name].combine_chunks(), expected[name].combine_chunks()
         assert ours.cast(theirs.type).equals(theirs), name
 
 
@@ -120,8 +120,8 @@ def test_columns_that_need_a_value_have_no_levels(tmp_path: Path) -> None:
 
 def test_long_texts_of_every_kind_of_copy(tmp_path: Path) -> None:
     random.seed(1)
-    pieces = ["ab", "abc" * 30, "x" * 5000, "".join(random.choices("01", k=3000)), random.randbytes(9000).hex()]
-    table = pa.table({"t": ["".join(random.choices(pieces, k=8)) for _ in range(60)]})
+    texts = ["ab", "abc" * 30, "x" * 5000, "".join(random.choices("01", k=3000)), random.randbytes(9000).hex()]
+    table = pa.table({"t": ["".join(random.choices(texts, k=8)) for _ in range(60)]})
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
     pages = open_pages(str(tmp_path / "a.parquet"), {})
     assert pages is not None
