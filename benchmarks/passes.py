@@ -56,14 +56,14 @@ def text(seed: int, rows: int, words: int, length: int, positive: float) -> Batc
     weights = 1.8 * rng.standard_normal(words) * (rng.random(words) < 0.3)
     chances = 1.0 / np.arange(1, words + 1) ** 1.05
     weights[:30] *= 0.1
-    found = [
+    rows_of_slots = [
         np.unique(rng.choice(words, rng.poisson(length) + 1, p=chances / chances.sum())).astype(np.uint32)
         for _ in range(rows)
     ]
-    scores = np.array([weights[row].sum() for row in found])
+    scores = np.array([weights[row].sum() for row in rows_of_slots])
     odds = 2.0 * (scores - np.quantile(scores, 1.0 - positive))
-    indptr = np.concatenate(([0], np.cumsum([len(row) for row in found]))).astype(np.int64)
-    indices = np.concatenate(found)
+    indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows_of_slots]))).astype(np.int64)
+    indices = np.concatenate(rows_of_slots)
     y = np.where(rng.random(rows) < 1.0 / (1.0 + np.exp(-odds)), 1.0, -1.0)
     return Batch(indptr, indices, np.ones(len(indices), np.float32), y, np.ones(rows))
 

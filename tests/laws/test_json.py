@@ -54,8 +54,8 @@ def read(text: bytes, suffix: str, **options: Any) -> tuple[list[Row], int]:
 
 @LAW
 @given(st.data(), st.booleans(), st.sampled_from([64, 1 << 20]))
-def test_json_lines_are_their_twin(given_data: st.DataObject, may_break: bool, block_size: int) -> None:
-    texts = given_data.draw(st.lists(lines(may_break=may_break), max_size=6))
+def test_json_lines_are_their_twin(drawn: st.DataObject, may_break: bool, block_size: int) -> None:
+    texts = drawn.draw(st.lists(lines(may_break=may_break), max_size=6))
     ignore = set() if may_break else {"b"}  # of what is ignored, only the ends are looked for
     twin, expected, bad = Twin(dim=1 << 20, intercept=False), [], 0
     for text in texts:

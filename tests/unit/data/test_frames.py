@@ -616,8 +616,8 @@ def test_a_key_of_no_known_column_has_no_feature_where_it_is_missing(tmp_path: P
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     options: dict[str, Any] = {"columns": {"a": "numeric", "y": "label"}, "dim": 2**20}
     for source in (rows, str(tmp_path / "a.jsonl")):
-        found = [sorted(row.features.values()) for row in rows_of(data.open(source, **options).batches())]
-        assert found == [[1.5], [1.0, 1.0]]  # a; "a is missing" and new=x
+        amounts = [sorted(row.features.values()) for row in rows_of(data.open(source, **options).batches())]
+        assert amounts == [[1.5], [1.0, 1.0]]  # a; "a is missing" and new=x
 
 
 def test_a_frame_is_opened_without_pandas_and_the_functions_of_pyarrow(tmp_path: Path) -> None:
