@@ -5,7 +5,7 @@ Each variant changes one thing of every stream it applies to, and both sides see
 - `order 1`, `order 2`: the rows shuffled;
 - `features`: every feature times a power of ten of its own, from 0.01 to 100;
 - `labels x 1000`, `labels / 1000`, `labels + 10 sd`: labels in another unit, or from another origin;
-- `seed 1`, `seed 2`: generated streams and click logs with other seeds.
+- `seed 1`, `seed 2`: generated streams and click logs with other seeds, and streams of other kinds.
 
     python benchmarks/tuning_variants.py --data DIR [--cache DIR] [--variants "order 1,features"] [--only bikes,bank]
                                          [--losses squared,hinge] [--clicks 200000] [--json PATH] [--markdown PATH]
@@ -28,12 +28,13 @@ from typing import Any
 import numpy as np
 from passes import together
 from tuning import SETS, measure
-from tuning_streams import STREAMS, written
+from tuning_streams import FRESH, STREAMS, written
 
 from ftprl import data
 from ftprl.data import Batch, clicks
 from ftprl.training.passes import rows_of
 
+GENERATED = STREAMS | FRESH
 UNITS = ("squared", "absolute", "quantile", "huber")
 
 
@@ -113,7 +114,7 @@ def streams(args: argparse.Namespace, known: Iterable[str]) -> Iterator[tuple[st
         {part for part in text.split(",") if part} for text in (args.variants, args.only, args.losses)
     )
     cells = [(name, loss) for name, (_, some, _) in SETS.items() for loss in some]
-    cells += [("clicks", "logistic"), *((name, loss) for name, (_, some) in STREAMS.items() for loss in some)]
+    cells += [("clicks", "logistic"), *((name, loss) for name, (_, some) in GENERATED.items() for loss in some)]
     for name, loss in cells:
         if (only and name not in only) or (losses and loss not in losses):
             continue
@@ -140,10 +141,10 @@ def shown(row: dict[str, Any] | None) -> str:
 def markdown(results: dict[str, dict[str, Any]]) -> str:
     """Two tables, real sets and generated streams, as docs/tuning.md has them."""
     lines = []
-    for names, columns in ((list(SETS), VARIANTS[:-2]), (["clicks", *STREAMS], tuple(SEEDS))):
+    for names, columns in ((list(SETS), VARIANTS[:-2]), (["clicks", *GENERATED], tuple(SEEDS))):
         lines += [f"| stream | loss | {' | '.join(columns)} |", "|---" * (2 + len(columns)) + "|"]
         for name in names:
-            losses = SETS[name][1] if name in SETS else STREAMS[name][1] if name in STREAMS else ("logistic",)
+            losses = SETS[name][1] if name in SETS else GENERATED[name][1] if name in GENERATED else ("logistic",)
             for loss in losses:
                 cells = [shown(results.get(f"{variant}: {name} {loss}")) for variant in columns]
                 lines.append(f"| {name} | {loss}{' 0.9' if loss == 'quantile' else ''} | {' | '.join(cells)} |")

@@ -34,30 +34,33 @@ def stream(seed: int, loss: str) -> Batch:
     return Batch.from_rows(rows, sparse.y, sparse.weight, float64=True)
 
 
-def trained(batch: Batch, loss: str, passes: int, options: dict[str, Any]) -> tuple[Run, np.ndarray]:
+def trained(
+    batch: Batch, loss: str, passes: int, options: dict[str, Any], *, float64: bool = True
+) -> tuple[Run, np.ndarray]:
     more = {"tau": 0.7} if loss == "quantile" else {}
-    run = train(batch, loss=loss, dim=16, passes=passes, float64=True, **options, **more)
+    run = train(batch, loss=loss, dim=16, passes=passes, float64=float64, **options, **more)
     return run, run.model.engine.score(batch)
 
 
+@pytest.mark.parametrize("float64", [True, False])
 @pytest.mark.parametrize("receipt", [False, True])
 @pytest.mark.parametrize("scales", SCALES)
 @pytest.mark.parametrize("loss", UNIT_FREE)
 def test_labels_times_a_power_of_two_multiply_the_scores_of_several_passes_to_the_bit(
-    loss: str, scales: str, receipt: bool
+    loss: str, scales: str, receipt: bool, float64: bool
 ) -> None:
     """With held-out rows, which choose the number of passes, and with a receipt, which has none."""
     options = {**SCALES[scales], "receipt": receipt}
     for seed, power in ((1, -37), (2, 10), (3, 60)):
         batch, factor = stream(seed, loss), 2.0**power
-        one, scores = trained(batch, loss, 4, options)
-        other, scaled = trained(replace(batch, y=factor * batch.y), loss, 4, options)
+        one, scores = trained(batch, loss, 4, options, float64=float64)
+        other, scaled = trained(replace(batch, y=factor * batch.y), loss, 4, options, float64=float64)
         np.testing.assert_array_equal(factor * scores, scaled)
         assert one.best_pass == other.best_pass
         assert (one.best_pass is None) == receipt
         by_unit = factor * factor if loss == "squared" else factor
         assert [by_unit * held.loss for held in one.reviews] == [held.loss for held in other.reviews]
-        _, once = trained(batch, loss, 1, options)
+        _, once = trained(batch, loss, 1, options, float64=float64)
         assert (once != scores).any()
 
 

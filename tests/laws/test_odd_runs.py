@@ -162,3 +162,31 @@ def test_a_label_that_a_loss_cannot_have_is_refused_in_one_line(
     assert len(said) == 1
     assert "label" in said[0]
     assert not model.exists()
+
+
+# ---- several classes ----
+
+NAMED: dict[str, Callable[[], Vector]] = {
+    "as they are": lambda: 1 + np.random.default_rng(5).integers(0, 3, ROWS),
+    "a single class": lambda: np.full(ROWS, 2),
+    "row 2 of another class": lambda: np.where(row == 2, 3, 1),
+    "row 1000 of another class": lambda: np.where(row == 1000, 3, 1),
+    "sorted": lambda: 1 + (row > ROWS // 3) + (row > 2 * ROWS // 3),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.parametrize("stream", NAMED)
+def test_every_odd_run_of_several_classes_is_confirmed(
+    stream: str, scales: str, cells: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    x = np.random.default_rng(2).standard_normal((ROWS, 3)).round(3)
+    for weights in WEIGHTS:
+        (folder := tmp_path / weights).mkdir()
+        options = ["--loss", "softmax", "--classes", "3", *SCALES[scales], *CELLS[cells]]
+        predicted = confirmed(folder, (x, NAMED[stream]().astype(np.float64), WEIGHTS[weights]()), options)
+        assert len(predicted) == ROWS
+        assert np.isfinite(predicted).all()
+    assert "Traceback" not in capfd.readouterr().err
