@@ -25,12 +25,12 @@ for seed in range(8):
     game = TwoPointGame(
         FTPRL(shares, CoordinateConstant(2**0.5)), step=0.02, lipschitz=1.0, center=middle, inner=0.4, seed=seed
     )
-    paid = []
+    losses = []
     for day in range(days):
-        paid.append(game.paid)
+        losses.append(game.total_loss)
         first, second = game.points
         game.observe(dislike(first, day), dislike(second, day))
-    curves.append(np.array(paid))
+    curves.append(np.array(losses))
 
 receipt = game.certificate(best_loss=best)
 print(receipt)

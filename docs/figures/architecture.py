@@ -39,9 +39,9 @@ def svg(width: int, height: int, parts: list[str]) -> str:
         "<defs><marker id='head' viewBox='0 0 8 8' refX='7' refY='4' markerWidth='7' markerHeight='7' orient='auto'>"
         "<path d='M0 0 L8 4 L0 8 z' fill='#5a6478'/></marker></defs>"
     )
-    opening = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' {FONT} text-anchor='middle'>"
+    head_tag = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' {FONT} text-anchor='middle'>"
     background = f"<rect width='{width}' height='{height}' fill='white'/>"
-    return opening + background + head + f"<g fill='{INK}'>" + "".join(parts) + "</g></svg>\n"
+    return head_tag + background + head + f"<g fill='{INK}'>" + "".join(parts) + "</g></svg>\n"
 
 
 def packages() -> str:

@@ -96,7 +96,7 @@ def test_the_best_weights_are_not_below_it(loss: str, scale: str) -> None:
     assert min(met) > 0.0
 
 
-def pieces(loss: str, y: Vector, tau: float) -> list[tuple[Vector, Vector]]:
+def linear_parts(loss: str, y: Vector, tau: float) -> list[tuple[Vector, Vector]]:
     """Losses with kinks as the largest of slope times score plus constant."""
     if loss == "hinge":
         return [(-y, np.ones_like(y)), (np.zeros_like(y), np.zeros_like(y))]
@@ -111,7 +111,7 @@ def test_the_best_weights_in_a_box_by_linear_programming_are_not_below_it(loss: 
     certificate, hindsight = learned(loss, {}, 6, SCALES[scale])
     assert np.ptp(hindsight.weight) > 0.0, "rows of different weights"
     curve, (n, d) = certificate.with_norm("inf").curve, hindsight.X.shape
-    lines = pieces(loss, hindsight.y, spec(loss).tau)
+    lines = linear_parts(loss, hindsight.y, spec(loss).tau)
     A = bmat([[diags(slope) @ hindsight.X, -identity(n)] for slope, _ in lines])
     b = np.concatenate([-constant - slope * hindsight.offset for slope, constant in lines])
     cost = np.concatenate([np.zeros(d), hindsight.weight / hindsight.weight.sum()])

@@ -198,7 +198,7 @@ class Replay:
         learned = (batch.weight > 0) & (batch.y == batch.y)
         if self.numpy:
             return self._learn_with_numpy(batch, np.flatnonzero(learned), out)
-        at, done = self._all_places(batch, learned), 0
+        at, done = self._all_cell_numbers(batch, learned), 0
         while done < len(batch):  # up to the next row after which scales may be dropped
             end = done + self._until_review(learned[done:])
             self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]], out[:, done:end])
@@ -215,7 +215,7 @@ class Replay:
         ends = np.flatnonzero(learned)[:missing]
         return int(ends[-1]) + 1 if len(ends) == missing else len(learned)
 
-    def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
+    def _all_cell_numbers(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
         slots = batch.indices[np.repeat(learned, np.diff(batch.indptr))]
         self._cell_numbers(np.unique(slots[self._cell_number[slots] == 0]))

@@ -151,12 +151,12 @@ def test_law_the_number_of_threads_cannot_be_seen(
 ) -> None:
     spec = Spec(loss=loss, dim=DIM, scale=SIXTEEN[:scales], **options)
     batch = rows(loss, 3000, seed, long=long)
-    places = [0, *sorted(cuts), 3000]
+    ends = [0, *sorted(cuts), 3000]
     actual = []
     for many in (1, threads):
         engine, numbers = Engine(spec, receipt=receipt, retire=False), Numbers()
         engine.threads = many
-        for first, last in itertools.pairwise(places):
+        for first, last in itertools.pairwise(ends):
             learn(engine, batch[first:last], numbers)
         actual.append((content(engine), numbers))
     assert same(actual[0][1], actual[1][1])

@@ -211,9 +211,9 @@ def test_a_broken_file_is_refused(table: Path, tmp_path: Path) -> None:
     convert(table, out, dim=2**12, **READING)
     whole = out.read_bytes()
     rng = np.random.default_rng(1)
-    places = [0, 9, len(whole) - 1, len(whole) - 10, len(whole) - 40, *rng.integers(0, len(whole), 30).tolist()]
-    for place in places:
-        out.write_bytes(whole[:place] + bytes([whole[place] ^ 64]) + whole[place + 1 :])
+    positions = [0, 9, len(whole) - 1, len(whole) - 10, len(whole) - 40, *rng.integers(0, len(whole), 30).tolist()]
+    for position in positions:
+        out.write_bytes(whole[:position] + bytes([whole[position] ^ 64]) + whole[position + 1 :])
         with pytest.raises(FtprlError, match=r"d.batches: .*; convert the data again"):
             train(out, bits=12, on_bad_row="skip")
     for size in (0, 5, 40, len(whole) // 2, len(whole) - 1):
