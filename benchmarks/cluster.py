@@ -688,11 +688,11 @@ def recovery(folder: Path, rows: int, format: str, plan: str) -> None:
         few = rows_of(folder, format, FEW)
         trained(few, engine="ray", workers=2)  # workers start
         start = min(FEW / trained(few, **options)[0] for _ in range(2))
-        plain = rows / trained(path, **options)[0]
+        alone = rows / trained(path, **options)[0]
         disturbed = rows / trained(path, listener=listen, **options)[0]
     print(
-        f"{plan}, {format}: {plain:.2f} s without and {disturbed:.2f} s with a kill after row {times['row']:,.0f}"
-        f" (computed: {plain + start:.2f} s): another learner was ready after"
+        f"{plan}, {format}: {alone:.2f} s without and {disturbed:.2f} s with a kill after row {times['row']:,.0f}"
+        f" (computed: {alone + start:.2f} s): another learner was ready after"
         f" {times['resumed'] - times['killed']:.2f} s and learned the first rows"
         f" {times['learned'] - times['resumed']:.2f} s later"
     )

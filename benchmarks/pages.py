@@ -309,13 +309,13 @@ def bound_table(streams: list[clicks.Stream]) -> list[str]:
 
 
 def market_part(m: portfolios.Market) -> list[str]:
-    """Wealth of every learner and the receipts of FTPRL's."""
+    """Wealth of every learner and the certificates of FTPRL's."""
     even = math.exp(float(np.log(m.R.mean(axis=1)).sum()))
     rows = []
     for who, p in sorted(m.played.items(), key=lambda item: -item[1].growth.sum()):
         edge = "†" if p.best.at_edge else ""
-        pair = m.receipts.get(who)
-        receipt = (
+        pair = m.certificates.get(who)
+        columns = (
             (f"{pair[0].true_regret:.3f}", f"{pair[0].regret:.3f}", f"{pair[0].bound:.3f}", f"{pair[0].worst_case:.3f}")
             if pair
             else ("", "", "", "")
@@ -326,7 +326,7 @@ def market_part(m: portfolios.Market) -> list[str]:
                 f"{math.exp(p.own.sum()):.4g}",
                 f"{math.exp(p.growth.sum()):.4g}{edge}",
                 f"{p.best.constant:.3g}",
-                *receipt,
+                *columns,
             )
         )
     head = ("", "wealth, untuned", "wealth, best constant", "constant", "true regret", "regret", "bound", "B_R")

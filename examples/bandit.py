@@ -32,11 +32,11 @@ for seed in range(8):
         game.observe(dislike(first, day), dislike(second, day))
     curves.append(np.array(losses))
 
-receipt = game.certificate(best_loss=best)
-print(receipt)
+certificate = game.certificate(best_loss=best)
+print(certificate)
 print(f"served at last: {np.round(game.x, 2)}; mean regret of 8 draws {np.mean([c[-1] for c in curves]) - best:.1f}")
-assert receipt.in_expectation
-assert np.mean([c[-1] for c in curves]) - best < receipt.bound
+assert certificate.in_expectation
+assert np.mean([c[-1] for c in curves]) - best < certificate.bound
 
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()

@@ -25,11 +25,11 @@ for cost in costs:
     spent.append(cost @ game.x)
     game.observe(cost)
 
-receipt = game.certificate()
+made = game.certificate()
 print(f"{roads}: {total_loss / days:.2f} minutes a day on the drawn paths, {np.mean(spent):.2f} expected")
 print(f"best fixed path in hindsight: {costs.sum(axis=0) @ roads.vertex(costs.sum(axis=0)) / days:.2f}")
-print(f"regret {receipt.regret:.1f}, at most {receipt.bound:.1f}; largest gap of a step {receipt.solver_gap:.1e}")
-assert receipt.regret <= receipt.bound
+print(f"regret {made.regret:.1f}, at most {made.bound:.1f}; largest gap of a step {made.solver_gap:.1e}")
+assert made.regret <= made.bound
 
 best = [cost @ roads.vertex(costs[:200].mean(axis=0)) for cost in costs]
 fig = Figure(figsize=(7, 4), layout="constrained")

@@ -127,7 +127,7 @@ def test_the_best_weights_in_a_box_by_linear_programming_are_not_below_it(loss: 
 def test_it_is_tight_at_its_own_direction(loss: str) -> None:
     """With one scale the line is the linearised loss of the weights that it is made for: it cannot be any higher."""
     own = spec(loss, scale=0.3, float64=True, intercept=True)
-    engine, batch = Engine(own, receipt=True), stream(3, loss, plain=True)
+    engine, batch = Engine(own, receipt=True), stream(3, loss, complete=True)
     engine.learn(batch)
     certificate = own_certificate(engine)
     slots = engine.touched()
@@ -156,7 +156,7 @@ def test_units_of_features_do_not_matter() -> None:
     """A feature measured in another unit, by a power of two: the same curve, to the bit."""
     curves = []
     for factor in (1.0, 2.0**20):
-        batch = stream(4, plain=True)
+        batch = stream(4, complete=True)
         batch = Batch(batch.indptr, batch.indices, batch.values * factor, batch.y, batch.weight)
         engine = Engine(spec("logistic", scale=(0.05, 0.4), float64=True), receipt=True)
         engine.learn(batch)
@@ -168,7 +168,7 @@ def test_the_unit_of_the_labels_does_not_matter() -> None:
     """Lengths are over the unit of the labels: prices in cents have the same beaten length as prices in euros."""
     lengths = []
     for factor in (1.0, 64.0):
-        batch = stream(4, "squared", plain=True)
+        batch = stream(4, "squared", complete=True)
         batch = Batch(batch.indptr, batch.indices, batch.values, batch.y * factor, batch.weight)
         engine = Engine(spec("squared", scale=(0.05, 0.4), float64=True), receipt=True)
         engine.learn(batch)

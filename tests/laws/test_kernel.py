@@ -92,7 +92,7 @@ def test_the_cut_into_batches_changes_no_bit(seed: int, cuts: list[int], float64
 @law(6)
 @given(seed=SEEDS, powers=st.lists(st.integers(-40, 40), min_size=23, max_size=23))
 def test_the_unit_of_a_feature_changes_no_prediction(float64: bool, seed: int, powers: list[int]) -> None:
-    batch = stream(seed, plain=True)
+    batch = stream(seed, complete=True)
     unit = 2.0 ** np.array(powers)
     scaled = replace(batch, values=batch.values * unit[batch.indices])
     s = spec("logistic", float64=float64)
@@ -276,7 +276,7 @@ def test_extremes_stay_finite(float64: bool, kernels: str) -> None:
 def test_a_bad_row_is_refused_and_changes_nothing(
     change: dict[str, tuple[int, Any]], message: str, float64: bool, kernels: str
 ) -> None:
-    batch = replace(stream(3, plain=True), first_row=100, origin="clicks.vw")
+    batch = replace(stream(3, complete=True), first_row=100, origin="clicks.vw")
     engine = Engine(spec("logistic", float64=float64))
     engine.learn(batch)
     before = engine.copy()

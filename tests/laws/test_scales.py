@@ -152,7 +152,7 @@ def test_the_cut_into_batches_changes_no_bit(seed: int, cuts: list[int], grid: t
 @law(6)
 @given(seed=SEEDS, powers=st.lists(st.integers(-40, 40), min_size=23, max_size=23))
 def test_the_unit_of_a_feature_changes_no_prediction(float64: bool, seed: int, powers: list[int]) -> None:
-    batch = stream(seed, plain=True)
+    batch = stream(seed, complete=True)
     unit = 2.0 ** np.array(powers)
     s = spec("logistic", float64=float64, scale=AUTO)
     one, other = Engine(s), Engine(s)
@@ -167,7 +167,7 @@ def streams_of(kind: str, seed: int, loss: str, rows: int = 400) -> Batch:
     """Streams to try guarantees on."""
     rng = np.random.default_rng(seed)
     if kind == "sparse":
-        return stream(seed, loss, rows=rows, plain=True)
+        return stream(seed, loss, rows=rows, complete=True)
     y = labels(rng, loss, rows)
     X = rng.normal(size=(rows, 4)) * 10 ** rng.uniform(-2, 2, size=4)
     weight = np.ones(rows)
@@ -264,7 +264,7 @@ def test_rows_without_label_or_weight_change_nothing() -> None:
     engine = Engine(spec("logistic", scale=AUTO), receipt=True)
     engine.learn(stream(5))
     before = engine.copy()
-    rows = stream(6, plain=True)
+    rows = stream(6, complete=True)
     scores, losses = np.empty((2, len(rows)))
     engine.learn(replace(rows, y=np.full(len(rows), np.nan)), scores=scores, losses=losses)
     assert np.isnan(losses).all()

@@ -162,7 +162,7 @@ def test_docs_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_steps_are_told_as_they_happen() -> None:
-    heard: list[runner.Progress] = []
+    heard: list[runner.ExperimentProgress] = []
     runner.run([fake("a", 0.1), fake("b", 0.1)], on_progress=heard.append)
     assert [(p.name, p.text, p.done, p.total) for p in heard] == [
         ("a", "working", 0, 2),

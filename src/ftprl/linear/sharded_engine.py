@@ -363,9 +363,9 @@ class ShardedEngine(Engine):
         for first, last in cuts:
             slices = batch.remote[first:last].slices
             reader = actors.reader_near([one.node for one in slices])
-            plain = [one._replace(handle=None, faults=()) for one in slices]
+            sent = [one._replace(handle=None, faults=()) for one in slices]
             handles = [one.handle for one in slices]
-            facts = (spec, actors.servers, np.packbits(learned[first:last]), plain, actors.node_of(reader))
+            facts = (spec, actors.servers, np.packbits(learned[first:last]), sent, actors.node_of(reader))
             more = 1 + actors.servers
             prepared.append(actors.on_reader(reader, shard_reader.prepare, *facts, *handles, returns=more))
             readers.append(reader)

@@ -19,7 +19,7 @@ from ftprl.linear.mixture import WINDOW, has_lost, is_review, leader_of, mixture
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.receipt.bounds_replay import BoundReplay
-from ftprl.receipt.cell_replay import LARGEST, CellArithmetic
+from ftprl.receipt.cell_replay import LARGEST, CellArithmetic, raised_unit
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
 from ftprl.receipt.expert_replay import Additions
 from ftprl.receipt.label_mixture_replay import LabelMixing
@@ -353,9 +353,7 @@ class Replay:
         count = (self._count[at].astype(np.float64) + 1.0).astype(self.kind)
         self._count[at] = count
         if (a > unit).any():
-            mean = np.sqrt(np.maximum(unit * unit + (a * a - unit * unit) / count.astype(np.float64), 0.0))
-            higher = np.maximum(np.maximum(unit, mean), a / 16.0).astype(self.kind)
-            unit = np.where(a > unit, higher, unit).astype(np.float64)
+            unit = raised_unit(unit, count, a)
             self._unit[at] = unit
         return unit
 

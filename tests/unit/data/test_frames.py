@@ -48,12 +48,12 @@ def table(rows: int = ROWS, seed: int = 1) -> pa.Table:
 def as_csv(path: Path, frame: pa.Table) -> Path:
     from pyarrow import csv
 
-    plain = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in frame.columns]
-    csv.write_csv(pa.table(plain, names=frame.column_names), path)
+    cells = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in frame.columns]
+    csv.write_csv(pa.table(cells, names=frame.column_names), path)
     return path
 
 
-def plain(source: data.Source) -> list[Any]:
+def row_keys(source: data.Source) -> list[Any]:
     return [keys(row) for row in rows_of(source.batches())]
 
 
@@ -637,11 +637,14 @@ def test_texts_of_any_length_are_those_of_csv(tmp_path: Path, text_type: pa.Data
     """Short texts are hashed a block at a time; long, empty and accented ones among them give the same rows."""
     rng = np.random.default_rng(7)
     rows = 3000
-    plain = [[f"v{n:0{j + 1}d}" for n in rng.integers(0, 9, rows)] for j in range(14)]
-    plain[2][1500] = ""
-    plain[3][700] = "x" * 40
-    plain[5][2900] = "São Paulo"
-    cells = {"y": rng.integers(0, 2, rows).astype(str).tolist(), **{f"c{j}": column for j, column in enumerate(plain)}}
+    columns = [[f"v{n:0{j + 1}d}" for n in rng.integers(0, 9, rows)] for j in range(14)]
+    columns[2][1500] = ""
+    columns[3][700] = "x" * 40
+    columns[5][2900] = "São Paulo"
+    cells = {
+        "y": rng.integers(0, 2, rows).astype(str).tolist(),
+        **{f"c{j}": column for j, column in enumerate(columns)},
+    }
     csv = tmp_path / "a.csv"
     csv.write_text("\n".join([",".join(cells), *map(",".join, zip(*cells.values(), strict=True))]) + "\n")
     table = pa.table(

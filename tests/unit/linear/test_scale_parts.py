@@ -330,6 +330,8 @@ def test_how_many_threads_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(learning, "processors", lambda: 2)
     assert [learning.learning_threads(threads, memory) for threads in (None, 0, 1, 2, 3)] == [2, 1, 1, 2, 3]
     assert [learning.learning_threads(threads, text) for threads in (None, 0, 1, 2, 3)] == [1, 1, 1, 1, 1]
+    frame = ftprl.data.open([{"y": 0, "x": 1.0}, {"y": 1, "x": 2.0}], label="y")
+    assert [learning.learning_threads(threads, frame) for threads in (None, 0, 1, 2, 3)] == [2, 1, 1, 1, 1]
     monkeypatch.setattr(learning, "processors", lambda: 8)
     assert [learning.learning_threads(threads, text) for threads in (None, 2, 4, 7)] == [1, 2, 4, 1]
 

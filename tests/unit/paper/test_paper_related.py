@@ -85,16 +85,17 @@ def test_a_market_is_judged(market: portfolios.Market) -> None:
     assert set(market.played) == {*portfolios.SCHEMES, *portfolios.OTHERS}
     assert "synthetic market, 40 days, 4 assets" in outcome.numbers[0]
     assert "NYSE, DJIA" in outcome.numbers[1]
-    for who, (at_two, _) in market.receipts.items():
+    for who, (at_two, _) in market.certificates.items():
         assert at_two.true_regret == pytest.approx(market.regret(who)[-1] + market.rebalanced.gap, abs=1e-9)
 
 
 def test_a_receipt_that_does_not_hold_is_seen(market: portfolios.Market) -> None:
-    pair = market.receipts["FTPRL-Diag"]
+    pair = market.certificates["FTPRL-Diag"]
     broken = replace(pair[0], bound=0.5 * pair[0].regret)
-    wrong = replace(market, receipts={**market.receipts, "FTPRL-Diag": (broken, pair[1])})
+    wrong = replace(market, certificates={**market.certificates, "FTPRL-Diag": (broken, pair[1])})
     assert portfolios.judged([wrong]).verdict is Verdict.FAILS
-    missing = replace(market, receipts={**market.receipts, "FTPRL-Diag": (replace(pair[0], bound=None), pair[1])})
+    unbounded = replace(pair[0], bound=None)
+    missing = replace(market, certificates={**market.certificates, "FTPRL-Diag": (unbounded, pair[1])})
     assert portfolios.judged([missing]).verdict is Verdict.FAILS
 
 
