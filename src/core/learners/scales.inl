@@ -205,10 +205,10 @@ inline void add_sums(const RegretSums (*sums)[L], const RegretSums* own, const D
     }
 }
 
-template <class T, int L>
-inline void fetch_first(const Rows& rows, const Coordinate<T, L>* cells) {
+template <class C>
+inline void fetch_first_cells(const Rows& rows, const C* cells) {
     const std::int64_t end = rows.indptr[rows.count];
-    for (std::int64_t p = 0; p < FAR<Coordinate<T, L>> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
+    for (std::int64_t p = 0; p < FAR<C> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
 }
 
 template <class T, int L, bool unconstrained, bool receipt>
@@ -225,7 +225,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
     D score[L], slope[L];
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);
-    fetch_first(rows, cells);
+    fetch_first_cells(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t from = rows.indptr[r];
         const std::int64_t to = rows.indptr[r + 1];
@@ -284,7 +284,7 @@ void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, 
     D score[L];
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);
-    fetch_first(rows, cells);
+    fetch_first_cells(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         predict<T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, rows.indptr[r],
                                             rows.indptr[r + 1], end, score, nullptr);
