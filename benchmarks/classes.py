@@ -165,7 +165,7 @@ def times() -> None:
     indptr = np.arange(0, rows * size + 1, size)
     for values in (np.ones(rows * size, np.float32),):
         for scale in ("auto", 0.1):
-            found = {}
+            fastest = {}
             for classes in (1, 10):
                 y = rng.integers(0, classes, rows).astype(float) if classes > 1 else rng.choice([-1.0, 1.0], rows)
                 batch = Batch(indptr, indices.reshape(-1), values, y, np.ones(rows)).private()
@@ -176,8 +176,10 @@ def times() -> None:
                     began = time.perf_counter()
                     engine.learn(batch)
                     best = min(best, time.perf_counter() - began)
-                found[classes] = best
-            print(f"scale={scale}: one {found[1]:.3f} s, ten {found[10]:.3f} s, ratio {found[10] / found[1]:.1f}")
+                fastest[classes] = best
+            print(
+                f"scale={scale}: one {fastest[1]:.3f} s, ten {fastest[10]:.3f} s, ratio {fastest[10] / fastest[1]:.1f}"
+            )
 
 
 if __name__ == "__main__":

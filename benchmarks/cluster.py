@@ -106,7 +106,7 @@ def options_of(path: Path) -> dict[str, Any]:
 
 def stages(folder: Path, rows: int) -> None:
     """Measure each stage by itself, in one thread."""
-    found: dict[str, Any] = {}
+    by_format: dict[str, Any] = {}
     learn = {str(scales): learned(folder, scales, rows) for scales in (1, 8)}
     with two_nodes() as ray:
         for format in FORMATS:
@@ -114,8 +114,14 @@ def stages(folder: Path, rows: int) -> None:
             source = ftprl.data.open(path, dim=1 << BITS, names=True, **options_of(path))
             read, batches = min(parsed(source) for _ in range(2)), [batch for batch, _ in source.read(threads=0)]
             send, take, move = np.min([copied(ray, batches) for _ in range(3)], axis=0).tolist()
-            found[format] = {"read": read, "send": send, "move": move, "take": take, "size": size_of(batches) / rows}
-    result = {"rows": rows, "learn": learn, "formats": found}
+            by_format[format] = {
+                "read": read,
+                "send": send,
+                "move": move,
+                "take": take,
+                "size": size_of(batches) / rows,
+            }
+    result = {"rows": rows, "learn": learn, "formats": by_format}
     (folder / "stages.json").write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))
 
@@ -291,11 +297,11 @@ def check(
         before = 0 if wire is None else wire()
         rate, exchange = rounds_on_ray(folder, count, count, 8, round_rows)
         costs = round_costs(folder, 8, round_rows)
-        found = simulate(costs, layout, round_rows=round_rows, link=link, cores=cores, parsing=False)
+        simulated = simulate(costs, layout, round_rows=round_rows, link=link, cores=cores, parsing=False)
         moved, computed = exchange.bytes / exchange.rows, bytes_per_row(costs)
         if wire is not None:  # which also has the rows that are put where they are read, and the first rounds
             print(f"{wire() - before:,} bytes in all on the wire to the learner")
-        save(folder, Checked(plan, count, round_rows, mbit, rate, found.rate, found.limit, moved, computed))
+        save(folder, Checked(plan, count, round_rows, mbit, rate, simulated.rate, simulated.limit, moved, computed))
         return
     path = rows_of(folder, format, rows)
     options = {"engine": "ray", "workers": count, **options}
@@ -318,10 +324,13 @@ def check(
         save(folder, Checked(plan, count, 1, mbit, rate, computed, limit, moved, stages.size))
         return
     costs = round_costs(folder, 8, round_rows, format)
-    found = simulate(costs, layout, round_rows=round_rows, link=link, cores=cores)
-    seconds = start + (rows - few) / found.rate
+    simulated = simulate(costs, layout, round_rows=round_rows, link=link, cores=cores)
+    seconds = start + (rows - few) / simulated.rate
     moved = reading["exchange"]["bytes_per_row"]
-    save(folder, Checked(plan, count, round_rows, mbit, rate, rows / seconds, found.limit, moved, bytes_per_row(costs)))
+    save(
+        folder,
+        Checked(plan, count, round_rows, mbit, rate, rows / seconds, simulated.limit, moved, bytes_per_row(costs)),
+    )
 
 
 @contextmanager
@@ -349,13 +358,13 @@ def ratio(folder: Path, rows: int, repeats: int) -> None:
 # ---- servers ----
 
 
-class TimedPlace:
+class TimedActor:
     """A server, or a reader, in a process of its own; it keeps the seconds that each kind of call took."""
 
     def __init__(self, spec: Any, receipt: bool) -> None:
-        from ftprl.linear.shards import TableShards
+        from ftprl.linear.shard_table import ShardTable
 
-        self.table, self.spent = TableShards(spec, receipt=receipt), dict[str, float]()
+        self.table, self.spent = ShardTable(spec, receipt=receipt), dict[str, float]()
 
     def call(self, returns: int | None, work: Any, *arguments: Any) -> Any:
         """Call a method of the table, or a function."""
@@ -371,7 +380,7 @@ class TimedPlace:
         return spent
 
 
-class TimedPlaces:
+class TimedActors:
     """A server and a reader in processes of their own, as a run has them, with the seconds of each stage."""
 
     def __init__(self, ray: Any) -> None:
@@ -379,7 +388,7 @@ class TimedPlaces:
         self.own = 0.0  # seconds of this process that messages took
 
     def open(self, spec: Any, *, receipt: bool) -> None:
-        place = self.ray.remote(num_cpus=0)(TimedPlace)
+        place = self.ray.remote(num_cpus=0)(TimedActor)
         self.server, self.reader = (place.remote(spec, receipt) for _ in range(2))
 
     def on_server(self, number: int, method: str, *arguments: Any, returns: int | None = None) -> Any:
@@ -424,15 +433,15 @@ def round_stages(folder: Path, rows: Batch, scales: int, round_rows: int) -> dic
     from ftprl.linear.sharded_engine import ShardedEngine
 
     with started(cpus=3) as ray:
-        places = TimedPlaces(ray)
-        sharded = ShardedEngine(engine_of(scales, round_rows), places, alone=0)
+        actors = TimedActors(ray)
+        sharded = ShardedEngine(engine_of(scales, round_rows), actors, alone=0)
         sharded.tallies[2] = 64.0 * round_rows  # as if so many rows had been learned
         far, part, best = placed(rows), 2 * 65536, dict[str, float]()
         for start in range(0, len(far), part):
             begin = time.thread_time()
             sharded.learn(far[start : start + part])
             spent = time.thread_time() - begin
-            seconds = places.seconds()
+            seconds = actors.seconds()
             seconds["chain"] = spent - seconds.pop("own")
             if start >= 2 * part:  # the first parts are for pages and caches
                 best = {name: min(value, best.get(name, value)) for name, value in seconds.items()}
@@ -580,10 +589,10 @@ def members() -> list[int]:
         with suppress(OSError):
             if entry.name.isdigit():
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-    found = [os.getpid()]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found
+    processes = [os.getpid()]
+    for one in processes:
+        processes += [child for child, parent in parents.items() if parent == one]
+    return processes
 
 
 def round_costs(folder: Path, scales: int, round_rows: int, format: str = "vw") -> Costs:
@@ -596,15 +605,15 @@ def round_costs(folder: Path, scales: int, round_rows: int, format: str = "vw") 
 
 def servers(folder: Path) -> None:
     """Measure the stages of rounds, and what messages cost."""
-    found: dict[str, Any] = {"messages": messages()}
-    print({name: f"{1e6 * value:.4f}" for name, value in found["messages"].items()}, flush=True)
+    measured: dict[str, Any] = {"messages": messages()}
+    print({name: f"{1e6 * value:.4f}" for name, value in measured["messages"].items()}, flush=True)
     rows = click_rows(folder)
     for scales in (8, 1):
         for round_rows in (4096, 65536):
             name = f"{scales} scales, {round_rows} rows"
-            found[name] = round_stages(folder, rows, scales, round_rows)
-            print(name, {key: f"{value:.3g}" for key, value in found[name].items()}, flush=True)
-    (folder / "rounds.json").write_text(json.dumps(found, indent=1) + "\n")
+            measured[name] = round_stages(folder, rows, scales, round_rows)
+            print(name, {key: f"{value:.3g}" for key, value in measured[name].items()}, flush=True)
+    (folder / "rounds.json").write_text(json.dumps(measured, indent=1) + "\n")
 
 
 def rounds_on_ray(folder: Path, workers: int, count: int, scales: int, round_rows: int) -> tuple[float, Any]:
@@ -613,11 +622,11 @@ def rounds_on_ray(folder: Path, workers: int, count: int, scales: int, round_row
 
     from ftprl.cluster.connection import Cluster as Connection
     from ftprl.linear.sharded_engine import ExchangeTotals, ShardedEngine
-    from ftprl.training.servers import RayPlaces
+    from ftprl.training.servers import RayActors
 
-    places = RayPlaces(Connection(ray, workers), count)
+    actors = RayActors(Connection(ray, workers), count)
     try:
-        sharded = ShardedEngine(engine_of(scales, round_rows), places, alone=0)
+        sharded = ShardedEngine(engine_of(scales, round_rows), actors, alone=0)
         sharded.tallies[2] = 64.0 * round_rows  # as if so many rows had been learned
         rows = placed(click_rows(folder))
         first = max(2 * round_rows, 65536)
@@ -629,7 +638,7 @@ def rounds_on_ray(folder: Path, workers: int, count: int, scales: int, round_row
             sharded.learn(rows[start : start + step])
             best = max(best, step / (time.perf_counter() - begin))
     finally:
-        places.close()
+        actors.close()
     return best, sharded.exchange
 
 
@@ -638,18 +647,18 @@ def placed(rows: Batch) -> Batch:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
-    from ftprl.data.far import FarRows, PackedRows, entries_of
+    from ftprl.data.remote_rows import PackedRows, RemoteRows, entries_of
 
     nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0)
     keep = ray.remote(num_cpus=0)(lambda entries: [entries])
-    pieces, handles = [], []
+    slices, handles = [], []
     for number, start in enumerate(range(0, len(rows), 16384)):
         some, node = rows[start : start + 16384].private(), nodes[number % len(nodes)]
         handles.append(keep.options(scheduling_strategy=On(node, soft=False)).remote(entries_of(some)))
-        far = PackedRows.of(some, ()).batch(handles[-1], 0, node).far
-        pieces += [] if far is None else far.pieces
+        remote = PackedRows.of(some, ()).batch(handles[-1], 0, node).remote
+        slices += [] if remote is None else remote.slices
     ray.wait(handles, num_returns=len(handles), fetch_local=False)
-    return rows.replaced(far=FarRows(pieces), indices=rows.indices[:0], values=rows.values[:0], is_private=True)
+    return rows.replaced(remote=RemoteRows(slices), indices=rows.indices[:0], values=rows.values[:0], is_private=True)
 
 
 # ---- recovery ----
@@ -679,11 +688,11 @@ def recovery(folder: Path, rows: int, format: str, plan: str) -> None:
         few = rows_of(folder, format, FEW)
         trained(few, engine="ray", workers=2)  # workers start
         start = min(FEW / trained(few, **options)[0] for _ in range(2))
-        plain = rows / trained(path, **options)[0]
+        alone = rows / trained(path, **options)[0]
         disturbed = rows / trained(path, listener=listen, **options)[0]
     print(
-        f"{plan}, {format}: {plain:.2f} s without and {disturbed:.2f} s with a kill after row {times['row']:,.0f}"
-        f" (computed: {plain + start:.2f} s): another learner was ready after"
+        f"{plan}, {format}: {alone:.2f} s without and {disturbed:.2f} s with a kill after row {times['row']:,.0f}"
+        f" (computed: {alone + start:.2f} s): another learner was ready after"
         f" {times['resumed'] - times['killed']:.2f} s and learned the first rows"
         f" {times['learned'] - times['resumed']:.2f} s later"
     )
@@ -866,10 +875,11 @@ def chart(folder: Path, target: Path) -> None:
             )
         for gbit in (10, 1):
             for count in (4, 16, 64):
-                found = cluster_rate(round_costs(folder, scales, 65536), count, gbit * 1e9 / 8)
-                busy = {name: round(part, 2) for name, part in found.busy.items() if part > 0.2}
+                simulated = cluster_rate(round_costs(folder, scales, 65536), count, gbit * 1e9 / 8)
+                busy = {name: round(part, 2) for name, part in simulated.busy.items() if part > 0.2}
                 print(
-                    f"{named[scales]}, {count} workers, {gbit} Gbit/s: {found.rate:,.0f} rows/s ({found.limit}; {busy})"
+                    f"{named[scales]}, {count} workers, {gbit} Gbit/s: {simulated.rate:,.0f} rows/s"
+                    f" ({simulated.limit}; {busy})"
                 )
 
 

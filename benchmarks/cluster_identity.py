@@ -76,17 +76,17 @@ def cases(folder: Path, data: Path, rows: int) -> list[Case]:
         Case("clicks, Parquet", [folder / "clicks.parquet"], click, 128),
     ]
     known = [case for case in known if case.data[0].exists()]
-    found = [case._replace(options=["--bits", "18", "--receipt", *case.options]) for case in known]
+    chosen = [case._replace(options=["--bits", "18", "--receipt", *case.options]) for case in known]
     rng = np.random.default_rng(0)
     numbers = zip(1 + rng.poisson(3.0, 6_000), rng.random(6_000), "abcde" * 1_200, strict=True)
     (folder / "numbers.csv").write_text("y,x,c\n" + "".join(f"{y},{x:.3f},{c}\n" for y, x, c in numbers))
     for name, loss in LOSSES.items():
         options = ["--bits", "18", "--loss", name, *([] if name in OF_CLASSES else ["--receipt"])]
         if loss.binary and name not in OF_CLASSES:
-            found.append(Case(f"clicks, {name}", [folder / "clicks.csv"], [*click, *options]))
+            chosen.append(Case(f"clicks, {name}", [folder / "clicks.csv"], [*click, *options]))
         else:
-            found.append(Case(f"numbers, {name}", [folder / "numbers.csv"], ["--label", "y", *options]))
-    return [case for case in found if case.name != "clicks, logistic"]  # which is there with all formats
+            chosen.append(Case(f"numbers, {name}", [folder / "numbers.csv"], ["--label", "y", *options]))
+    return [case for case in chosen if case.name != "clicks, logistic"]  # which is there with all formats
 
 
 def main() -> None:
@@ -137,8 +137,10 @@ def compared(case: Case, folder: Path, address: str, workers: list[int], servers
             same.append(bool(far.model) and far.model == local.model)
             moved = far.reading.get("exchange", {})
             both = f"{moved['bytes_per_row']:.0f}, {moved['expected_bytes_per_row']:.0f}" if moved else ""
-            said = "yes" if same[-1] else f"NO {local.error} {far.error}"
-            print(f"| {case.name} | {plan} | {', '.join(count[1::2])} | {said} | {both} | {seconds:.1f} |", flush=True)
+            verdict = "yes" if same[-1] else f"NO {local.error} {far.error}"
+            print(
+                f"| {case.name} | {plan} | {', '.join(count[1::2])} | {verdict} | {both} | {seconds:.1f} |", flush=True
+            )
     return same
 
 

@@ -29,16 +29,16 @@ EIGHT = tuple(0.01 * 4.0**k for k in range(8))
 def batches(loss: str, rows: int, features: int) -> list[Batch]:
     """Rows of hashed categories, as in a click log: a few are frequent."""
     rng = np.random.default_rng(0)
-    weights, found = rng.normal(size=1 << BITS), []
+    weights, stream = rng.normal(size=1 << BITS), []
     for _ in range(0, rows, BATCH):
         cells = np.minimum(rng.pareto(0.5, size=(BATCH, features)) * 10, (1 << BITS) - 1).astype(np.uint32)
         cells = (cells * np.uint32(2654435761) + np.arange(features, dtype=np.uint32)) & np.uint32((1 << BITS) - 1)
         score = weights[cells].sum(axis=1) / np.sqrt(features)
         y = np.where(rng.random(BATCH) < 1 / (1 + np.exp(-score)), 1.0, -1.0) if loss == "logistic" else score
-        found.append(
+        stream.append(
             Batch(np.arange(BATCH + 1) * features, cells.ravel(), np.ones(cells.size), y.copy(), np.ones(BATCH))
         )
-    return found
+    return stream
 
 
 def learn(engine: Engine, monitor: RunMonitor | None, batch: Batch) -> tuple[float, float]:

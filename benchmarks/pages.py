@@ -61,13 +61,15 @@ def regret_bars(title: str, row: dict[str, Best]) -> Figure:
     return draw.bars(title, "regret at the best constant (log scale)", items)
 
 
-def related_page(found: related.Findings, folder: Path) -> str:
+def related_page(findings: related.Findings, folder: Path) -> str:
     """Related work side by side."""
-    outcome = related.judged(found)
-    names = list(found.problems)
+    outcome = related.judged(findings)
+    names = list(findings.problems)
     rows = []
     for name in related.ALGORITHMS:
-        cells = [cell(found.problems[p].get(name), min(b.cost for b in found.problems[p].values())) for p in names]
+        cells = [
+            cell(findings.problems[p].get(name), min(b.cost for b in findings.problems[p].values())) for p in names
+        ]
         if any(cells):
             rows.append((name, *(c or "-" for c in cells)))
     heavy, poor = "heavy-tailed features", "poor ellipsoid"
@@ -76,17 +78,17 @@ def related_page(found: related.Findings, folder: Path) -> str:
         (
             p,
             save(
-                regret_bars(f"{p} ({found.sizes[p]})", dict(found.problems[p])),
+                regret_bars(f"{p} ({findings.sizes[p]})", dict(findings.problems[p])),
                 "related-" + p.replace(" ", "-"),
                 folder,
             ),
         )
         for p in (heavy, poor, "sparse target")
-        if p in found.problems
+        if p in findings.problems
     ]
     errors = [
         (name, f"{share:.3f}", f"{best.constant:.3g}")
-        for name, (share, best) in sorted(found.errors.items(), key=lambda e: e[1][0])
+        for name, (share, best) in sorted(findings.errors.items(), key=lambda e: e[1][0])
     ]
     return "\n".join(
         [
@@ -107,12 +109,12 @@ def related_page(found: related.Findings, folder: Path) -> str:
                 "quadratic program per round in more than six dimensions)."
             ),
             "",
-            *table(("", *(f"{p}, {found.sizes[p]}" for p in names)), rows),
+            *table(("", *(f"{p}, {findings.sizes[p]}" for p in names)), rows),
             (
                 "On the bad class the best that a global rate can do is not to move, and its regret is then "
                 "T^(2/3)/2; with per-coordinate rates it grows no faster than sqrt T. On linear losses with a "
                 "constant chosen in hindsight, the methods that can follow the leader do so, and those do not "
-                "differ: these columns are shown, not judged. " + others(found)
+                "differ: these columns are shown, not judged. " + others(findings)
             ),
             "",
             (
@@ -149,9 +151,9 @@ def related_page(found: related.Findings, folder: Path) -> str:
     )
 
 
-def others(found: related.Findings) -> str:
+def others(findings: related.Findings) -> str:
     """The problems on which another than FTPRL has the least regret."""
-    first = {problem: order[0] for problem, order in related.winners(found).items()}
+    first = {problem: order[0] for problem, order in related.winners(findings).items()}
     lost = [f"{name} ({problem})" for problem, name in first.items() if "FTPRL" not in name]
     return (
         f"FTPRL is not the best on {len(lost)} of {len(first)} problems; the best there: {', '.join(lost) or 'none'}."
@@ -307,13 +309,13 @@ def bound_table(streams: list[clicks.Stream]) -> list[str]:
 
 
 def market_part(m: portfolios.Market) -> list[str]:
-    """Wealth of every learner and the receipts of FTPRL's."""
+    """Wealth of every learner and the certificates of FTPRL's."""
     even = math.exp(float(np.log(m.R.mean(axis=1)).sum()))
     rows = []
     for who, p in sorted(m.played.items(), key=lambda item: -item[1].growth.sum()):
         edge = "†" if p.best.at_edge else ""
-        pair = m.receipts.get(who)
-        receipt = (
+        pair = m.certificates.get(who)
+        columns = (
             (f"{pair[0].true_regret:.3f}", f"{pair[0].regret:.3f}", f"{pair[0].bound:.3f}", f"{pair[0].worst_case:.3f}")
             if pair
             else ("", "", "", "")
@@ -324,7 +326,7 @@ def market_part(m: portfolios.Market) -> list[str]:
                 f"{math.exp(p.own.sum()):.4g}",
                 f"{math.exp(p.growth.sum()):.4g}{edge}",
                 f"{p.best.constant:.3g}",
-                *receipt,
+                *columns,
             )
         )
     head = ("", "wealth, untuned", "wealth, best constant", "constant", "true regret", "regret", "bound", "B_R")

@@ -56,14 +56,14 @@ def text(seed: int, rows: int, words: int, length: int, positive: float) -> Batc
     weights = 1.8 * rng.standard_normal(words) * (rng.random(words) < 0.3)
     chances = 1.0 / np.arange(1, words + 1) ** 1.05
     weights[:30] *= 0.1
-    found = [
+    rows_of_slots = [
         np.unique(rng.choice(words, rng.poisson(length) + 1, p=chances / chances.sum())).astype(np.uint32)
         for _ in range(rows)
     ]
-    scores = np.array([weights[row].sum() for row in found])
+    scores = np.array([weights[row].sum() for row in rows_of_slots])
     odds = 2.0 * (scores - np.quantile(scores, 1.0 - positive))
-    indptr = np.concatenate(([0], np.cumsum([len(row) for row in found]))).astype(np.int64)
-    indices = np.concatenate(found)
+    indptr = np.concatenate(([0], np.cumsum([len(row) for row in rows_of_slots]))).astype(np.int64)
+    indices = np.concatenate(rows_of_slots)
     y = np.where(rng.random(rows) < 1.0 / (1.0 + np.exp(-odds)), 1.0, -1.0)
     return Batch(indptr, indices, np.ones(len(indices), np.float32), y, np.ones(rows))
 
@@ -132,14 +132,13 @@ def splits(rows: int, shuffles: int) -> Iterator[tuple[str, NDArray[np.intp], ND
         yield "shuffled", order[:last], order[last:]
 
 
-def ours(rows: Batch, test: Batch, **options: int) -> float:
-    """The test loss of a model."""
-    scores = train(rows, dim=2**BITS, **options).model.engine.score(test)
-    return float(np.logaddexp(0.0, -test.y * scores).mean())
+def ours(rows: Batch, test: Batch, **options: int) -> Vector:
+    """The losses of a model on test rows."""
+    return np.logaddexp(0.0, -test.y * train(rows, dim=2**BITS, **options).model.engine.score(test))
 
 
-def vw(rows: Batch, test: Batch, passes: int) -> float:
-    """That of Vowpal Wabbit."""
+def vw(rows: Batch, test: Batch, passes: int) -> Vector:
+    """Those of Vowpal Wabbit."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, batch in (("rows", rows), ("test", test)):
@@ -148,11 +147,11 @@ def vw(rows: Batch, test: Batch, passes: int) -> float:
         pyvw.Workspace(f"-d {folder}/rows {OPTIONS['logistic']} -b {BITS} --quiet {more} -f {folder}/model").finish()
         pyvw.Workspace(f"-d {folder}/test -t -i {folder}/model --quiet -r {folder}/scores").finish()
         scores = np.array([float(line.split()[0]) for line in (folder / "scores").read_text().splitlines()])
-    return float(np.logaddexp(0.0, -test.y * scores).mean())
+    return np.logaddexp(0.0, -test.y * scores)
 
 
-def measure(rows: Batch, test: Batch, holdout: int | None) -> dict[str, float]:
-    """One line of the table."""
+def measure(rows: Batch, test: Batch, holdout: int | None) -> dict[str, Vector]:
+    """One line of the table: the losses of the test rows."""
     held = {} if holdout is None else {"holdout": holdout}
     line = {"one pass": ours(rows, test), "VW, one": vw(rows, test, 1)}
     for passes in PASSES:
@@ -166,19 +165,30 @@ def shown(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def comparisons(results: list[tuple[str, dict[str, float]]]) -> str:
+def above(one: Vector, others: list[Vector]) -> tuple[float, float]:
+    """The loss of a model to the smallest of some others, and how many standard errors of the test rows are between."""
+    best = min(others, key=lambda losses: float(losses.mean()))
+    gaps = one - best
+    error = float(gaps.std()) / np.sqrt(len(gaps))
+    return float(one.mean() / best.mean()), float(gaps.mean()) / error if error > 0.0 else 0.0
+
+
+def counted(pairs: list[tuple[float, float]]) -> str:
+    """How many of some comparisons are above 1.01, and of how many of these the test rows leave no doubt."""
+    missed = [errors for ratio, errors in pairs if ratio > 1.01]
+    return f"{len(missed)} (at most {max(ratio for ratio, _ in pairs):.3f}; {sum(e > 2.0 for e in missed)} by > 2 s.e.)"
+
+
+def comparisons(results: list[tuple[str, dict[str, Vector]]]) -> str:
     """How often the two targets are met, over all splits: the best number of passes, and VW with as many passes."""
     text = []
     for passes in PASSES:
-        ratios = [
-            r[f"{passes} passes"] / min(r["one pass"], *(r[f"{p} passes"] for p in PASSES if p <= passes))
-            for _, r in results
-        ]
-        peers = [r[f"{passes} passes"] / r[f"VW, {passes}"] for _, r in results]
+        fewer = [above(r[f"{passes} passes"], [r["one pass"], *(r[f"{p} passes"] for p in PASSES if p <= passes)])
+                 for _, r in results]  # fmt: skip
+        peers = [above(r[f"{passes} passes"], [r[f"VW, {passes}"]]) for _, r in results]
         text.append(
-            f"{passes} passes, {len(results)} splits: more than 1 % above fewer passes on"
-            f" {sum(a > 1.01 for a in ratios)} (at most {max(ratios):.3f}); more than 1 % above VW on"
-            f" {sum(a > 1.01 for a in peers)} (at most {max(peers):.3f})"
+            f"{passes} passes, {len(results)} splits: more than 1 % above fewer passes on {counted(fewer)};"
+            f" more than 1 % above VW on {counted(peers)}"
         )
     return "\n".join(text)
 
@@ -193,7 +203,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
     out: list[str] = []
-    all_results: list[tuple[str, dict[str, float]]] = []
+    all_results: list[tuple[str, dict[str, Vector]]] = []
     for name, batch in streams(args.data, {part for part in args.only.split(",") if part}):
         results = [
             (kind, measure(rows_of(batch, rows), rows_of(batch, test), args.holdout))
@@ -204,7 +214,7 @@ def main() -> None:
             out += [shown(["set", "test rows", *names]), shown(["---"] * (2 + len(names)))]
             print("\n".join(out))
         for kind in dict.fromkeys(kind for kind, _ in results):
-            means = [np.mean([r[key] for k, r in results if k == kind]) for key in results[0][1]]
+            means = [np.mean([r[key].mean() for k, r in results if k == kind]) for key in results[0][1]]
             out.append(shown([name, kind, *(f"{mean:.4f}" for mean in means)]))
             print(out[-1], flush=True)
         all_results += results

@@ -61,9 +61,9 @@ def main(folder: Path) -> None:
     for name, options in FILES.items():
         if not (folder / name).is_file():
             continue
-        for scale, told in (("auto", "eight scales"), (0.1, "one scale")):
+        for scale, label in (("auto", "eight scales"), (0.1, "one scale")):
             losses = of_file(folder / name, options, scale)
-            print(f"{name.split('.')[0] + ', ' + told:<28}" + "".join(f"{loss:>9.4f}" for loss in losses))
+            print(f"{name.split('.')[0] + ', ' + label:<28}" + "".join(f"{loss:>9.4f}" for loss in losses))
     for length in (4, 16, 64):
         losses = of_bursts(length)
         print(f"{f'bursts of {length}':<28}" + "".join(f"{loss / losses[0]:>9.3f}" for loss in losses))

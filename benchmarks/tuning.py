@@ -23,7 +23,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from tuning_streams import STREAMS, written
 from tuning_vw import BITS, best
 
 from ftprl import data
-from ftprl.data import clicks
+from ftprl.data import Batch, clicks
 from ftprl.linear import Engine, Spec
 from ftprl.linear.totals import LossTotals
 
@@ -75,10 +75,16 @@ def row_losses(loss: str, p: Vector, y: Vector) -> Vector:
     if loss == "huber":
         return np.where(d <= 1.0, 0.5 * d * d, d - 0.5)
     mean = np.clip(p, 1e-300, 1e300)  # a setting may diverge
-    return 2.0 * (np.where(y > 0.0, y * np.log(np.maximum(y, 1e-300) / mean), 0.0) - (y - mean))
+    return 2.0 * (np.where(y > 0.0, y * (np.log(np.maximum(y, 1e-300)) - np.log(mean)), 0.0) - (y - mean))
 
 
-def ours(source: data.Source, loss: str) -> tuple[Vector, float, float]:
+class Batches(Protocol):
+    """What a comparison needs of a source: its rows, as often as it asks for them."""
+
+    def batches(self) -> Iterator[Batch]: ...
+
+
+def ours(source: Batches, loss: str) -> tuple[Vector, float, float]:
     """The loss of each row, the mean loss of the baseline, and the largest ratio to it from row 1,000 on."""
     more = {"tau": TAU} if loss == "quantile" else {}
     engine = Engine(Spec(scale="auto", dim=2**BITS, loss=loss, coin=True, dense=True, **more))
@@ -125,7 +131,7 @@ def sources(folder: Path, cache: Path, rows: int, only: set[str], losses: set[st
             yield name, loss, data.open(written(name, cache), loss=loss, label="y")
 
 
-def measure(source: data.Source, loss: str, cache: Path) -> dict[str, Any]:
+def measure(source: Batches, loss: str, cache: Path) -> dict[str, Any]:
     """One row of the table."""
     y = np.concatenate([batch.y for batch in source.batches()])
     means = best(source.batches(), loss, lambda p: row_losses(loss, p, y), cache)

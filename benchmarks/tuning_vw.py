@@ -86,5 +86,5 @@ def best(batches: Iterable[Batch], loss: str, losses: Losses, cache: Path) -> di
         if not known.exists():
             means = {s: mean_loss(path, loss, losses, f"{OPTIONS[loss]} {s}") for s in grid}
             known.write_text(json.dumps(means, indent=1))
-        found: dict[str, float] = json.loads(known.read_text())
-    return {setting: mean for setting, mean in found.items() if np.isfinite(mean)}
+        stored: dict[str, float] = json.loads(known.read_text())
+    return {setting: mean for setting, mean in stored.items() if np.isfinite(mean)}

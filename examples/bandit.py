@@ -25,18 +25,18 @@ for seed in range(8):
     game = TwoPointGame(
         FTPRL(shares, CoordinateConstant(2**0.5)), step=0.02, lipschitz=1.0, center=middle, inner=0.4, seed=seed
     )
-    paid = []
+    losses = []
     for day in range(days):
-        paid.append(game.paid)
+        losses.append(game.total_loss)
         first, second = game.points
         game.observe(dislike(first, day), dislike(second, day))
-    curves.append(np.array(paid))
+    curves.append(np.array(losses))
 
-receipt = game.certificate(best_loss=best)
-print(receipt)
+certificate = game.certificate(best_loss=best)
+print(certificate)
 print(f"served at last: {np.round(game.x, 2)}; mean regret of 8 draws {np.mean([c[-1] for c in curves]) - best:.1f}")
-assert receipt.in_expectation
-assert np.mean([c[-1] for c in curves]) - best < receipt.bound
+assert certificate.in_expectation
+assert np.mean([c[-1] for c in curves]) - best < certificate.bound
 
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()

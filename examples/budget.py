@@ -28,12 +28,12 @@ for loss in losses:
     game.observe(g, loss=value)
 
 best = best_in_hindsight(shares, losses)
-receipt = game.certificate(best_loss=best.lower)
-earned = -best.value - receipt.true_regret
-print(receipt)
+certificate = game.certificate(best_loss=best.lower)
+earned = -best.value - certificate.true_regret
+print(certificate)
 print(f"\nearned {earned:.0f}; the best fixed split, known in hindsight, {-best.value:.0f}")
 assert np.max(played) <= 0.4 + 1e-9
-assert receipt.true_regret <= receipt.bound
+assert certificate.true_regret <= certificate.bound
 
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()

@@ -16,25 +16,25 @@ costs = np.clip(mean + rng.normal(scale=0.1, size=mean.shape), 0.0, 1.0)
 
 base = FTPRL(Simplex(3), CoordinateConstant(2**0.5, center=True))
 learners = {"one learner": base, "mixture of copies": StronglyAdaptive(base, limit=1.0)}
-paid = {}
+losses = {}
 for name, learner in learners.items():
     game = Game(learner)
-    paid[name] = np.zeros(rounds)
+    losses[name] = np.zeros(rounds)
     for t, cost in enumerate(costs):
-        paid[name][t] = cost @ game.x
+        losses[name][t] = cost @ game.x
         game.observe(cost)
-    print(f"{name}: mean cost {paid[name].mean():.3f}; the best fixed supplier's is {costs.mean(axis=0).min():.3f}")
-assert paid["mixture of copies"].sum() < paid["one learner"].sum()
+    print(f"{name}: mean cost {losses[name].mean():.3f}; the best fixed supplier's is {costs.mean(axis=0).min():.3f}")
+assert losses["mixture of copies"].sum() < losses["one learner"].sum()
 
 mixture = learners["mixture of copies"]
 for a, b in zip((0, *changes), (*changes, rounds), strict=True):
-    piece = mixture.interval(game.state, a + 1, b)
-    print(f"rounds {a + 1} to {b}: regret at most {piece.tight:.0f} as measured, {piece.bound:.0f} as proved")
-    assert piece.regret <= piece.tight <= piece.bound
+    part = mixture.interval(game.state, a + 1, b)
+    print(f"rounds {a + 1} to {b}: regret at most {part.tight:.0f} as measured, {part.bound:.0f} as proved")
+    assert part.regret <= part.tight <= part.bound
 
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()
-for (name, loss), style in zip(paid.items(), ("C1-.", "C0-"), strict=True):
+for (name, loss), style in zip(losses.items(), ("C1-.", "C0-"), strict=True):
     ax.plot(np.cumsum(loss - mean.min(axis=1)), style, label=name)
 for change in changes:
     ax.axvline(change, color="C7", linewidth=0.8)

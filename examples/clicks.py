@@ -7,9 +7,9 @@ import ftprl
 ftprl.data.clicks.generate(50_000, seed=1, path="clicks.csv.gz")
 run = ftprl.train("clicks.csv.gz", label="click", bits=20, receipt=True, output="clicks.ftprl")
 print(run)
-receipt = run.certificate  # regret against the final weights of the model
-print(receipt)
-assert receipt.regret <= receipt.bound <= receipt.theorem
+certificate = run.certificate  # regret against the final weights of the model
+print(certificate)
+assert certificate.regret <= certificate.bound <= certificate.theorem
 
 progress = [event for event in run.events if event["event"] == "progress" and event["rows"] >= 100]
 rows = [event["rows"] for event in progress]

@@ -22,10 +22,10 @@ for rounds in sizes:
     }
     print(f"{instance.rounds} rounds in {F.dim} dimensions")
     for name, learner in learners.items():
-        receipt = play(learner, instance.losses()).certificate(best_loss=best)
-        bound = "-" if receipt.bound is None else f"{receipt.bound:.1f}"
-        print(f"  {name:<28} regret {receipt.true_regret:8.1f}   bound {bound:>8}")
-        regrets.setdefault(name, []).append(receipt.true_regret)
+        certificate = play(learner, instance.losses()).certificate(best_loss=best)
+        bound = "-" if certificate.bound is None else f"{certificate.bound:.1f}"
+        print(f"  {name:<28} regret {certificate.true_regret:8.1f}   bound {bound:>8}")
+        regrets.setdefault(name, []).append(certificate.true_regret)
 assert regrets["FTPRL-Diag"][-1] < regrets["FTPRL, global rate"][-1] / 3
 
 fig = Figure(figsize=(7, 4), layout="constrained")

@@ -1,4 +1,4 @@
-"""Prices whose sales are only known days later: gradients come with tickets, in any order; the receipt counts it."""
+"""Prices whose sales are only known days later: gradients come with tickets, in any order, and are counted."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -22,12 +22,10 @@ for name, wait in (("known at once", 0), ("known after up to 10 days", 10), ("kn
         for _, old, g in [report for report in reports if report[0] <= day]:
             game.observe(g, ticket=old)
         reports = [report for report in reports if report[0] > day]
-    receipt = game.certificate()
-    late = receipt.delays
-    print(
-        f"{name}: regret {receipt.regret:.0f}, at most {receipt.bound:.0f}; {late.late} reports late, {late.open} open"
-    )
-    assert receipt.regret <= receipt.bound
+    made = game.certificate()
+    late = made.delays
+    print(f"{name}: regret {made.regret:.0f}, at most {made.bound:.0f}; {late.late} reports late, {late.open} open")
+    assert made.regret <= made.bound
     curves[name] = np.cumsum(losses)
 
 fig = Figure(figsize=(7, 4), layout="constrained")

@@ -19,19 +19,17 @@ gradients = hats @ A
 direct = play(FTPRL(Ellipsoid(A), CoordinateConstant()), gradients, history=25).certificate()
 scaled = play(Preconditioned(A, FTPRL(L2Ball(n), CoordinateConstant())), gradients, history=25).certificate()
 
-for name, receipt in (("global rate", direct), ("FTPRL-Scale", scaled)):
-    print(
-        f"{name:<12} regret {receipt.regret:8.1f}   bound {receipt.bound:9.1f}   worst case {receipt.worst_case:9.1f}"
-    )
+for name, made in (("global rate", direct), ("FTPRL-Scale", scaled)):
+    print(f"{name:<12} regret {made.regret:8.1f}   bound {made.bound:9.1f}   worst case {made.worst_case:9.1f}")
 gain = direct.regret / scaled.regret
 print(f"scaling reduces the regret by {gain:.0f}x, and the bound by {direct.worst_case / scaled.worst_case:.0f}x")
 assert gain > 10
 
 fig = Figure(figsize=(7, 4), layout="constrained")
 ax = fig.subplots()
-for name, receipt, style in (("global rate", direct, "C1"), ("FTPRL-Scale", scaled, "C0")):
-    ax.plot(receipt.history.rounds, receipt.history.series["bound"], style + "--", label=f"{name}: bound")
-    ax.plot(receipt.history.rounds, receipt.history.series["regret"], style + "-", label=f"{name}: regret")
+for name, made, style in (("global rate", direct, "C1"), ("FTPRL-Scale", scaled, "C0")):
+    ax.plot(made.history.rounds, made.history.series["bound"], style + "--", label=f"{name}: bound")
+    ax.plot(made.history.rounds, made.history.series["regret"], style + "-", label=f"{name}: regret")
 ax.set(title="An ellipsoid with one long axis and four short ones", xlabel="round", ylabel="loss units", yscale="log")
 ax.legend(frameon=False)
 fig.savefig("ellipsoid.svg")

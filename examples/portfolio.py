@@ -31,8 +31,8 @@ for name, scheme in (("global rate", CoordinateConstant(center=True)), ("best bo
         daily.append(-value)
         game.observe(g, loss=value)
     curves[f"FTPRL, {name}"] = np.array(daily)
-    receipt = game.certificate(best_loss=best.lower)
-    print(f"{name}: log wealth {sum(daily):.3f}, regret {receipt.true_regret:.3f}, bound {receipt.bound:.3f}")
+    certificate = game.certificate(best_loss=best.lower)
+    print(f"{name}: log wealth {sum(daily):.3f}, regret {certificate.true_regret:.3f}, bound {certificate.bound:.3f}")
 
 shares = ", ".join(f"{name} {share:.0%}" for name, share in zip(names, best.x, strict=True) if share > 0.005)
 print(f"best fixed mix: log wealth {-best.value:.3f} with {shares}")

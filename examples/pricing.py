@@ -29,9 +29,9 @@ def run(scheme):
 
 common, slow = run(CoordinateConstant(2**0.5))
 own, prices = run(Diagonal(2**0.5))
-for name, receipt, played in (("global rate", common, slow), ("per-product rates", own, prices)):
+for name, certificate, played in (("global rate", common, slow), ("per-product rates", own, prices)):
     off = np.abs(played - ideal).mean(axis=0)
-    print(f"{name:<17} mean error {off.round(2)}; regret {receipt.true_regret:.0f}, bound {receipt.bound:.0f}")
+    print(f"{name:<17} mean error {off.round(2)}; regret {certificate.true_regret:.0f}, bound {certificate.bound:.0f}")
 print("a regret below 0 beats every fixed price: the learner follows the drift")
 assert own.true_regret <= own.bound
 assert own.worst_case < common.worst_case

@@ -17,19 +17,19 @@ roads = FlowPolytope(edges, source=(0, 0), target=(size - 1, size - 1))  # 70 pa
 usual = rng.uniform(1.0, 3.0, size=roads.dim)
 works = np.where(rng.random(roads.dim) < 0.25, 2.5, 0.0)  # road works that begin on day 200
 game = Game(FTPRL(roads, CoordinateConstant(c=2**0.5, center=True)))
-spent, paid = [], 0.0
+spent, total_loss = [], 0.0
 costs = usual + rng.exponential(0.7, size=(days, roads.dim)) + np.outer(np.arange(days) >= 200, works)
 for cost in costs:
     path = roads.sample(game.x, rng)  # one path, drawn so that edge e is used with probability x[e]
-    paid += cost[path].sum()
+    total_loss += cost[path].sum()
     spent.append(cost @ game.x)
     game.observe(cost)
 
-receipt = game.certificate()
-print(f"{roads}: {paid / days:.2f} minutes a day on the drawn paths, {np.mean(spent):.2f} expected")
+made = game.certificate()
+print(f"{roads}: {total_loss / days:.2f} minutes a day on the drawn paths, {np.mean(spent):.2f} expected")
 print(f"best fixed path in hindsight: {costs.sum(axis=0) @ roads.vertex(costs.sum(axis=0)) / days:.2f}")
-print(f"regret {receipt.regret:.1f}, at most {receipt.bound:.1f}; largest gap of a step {receipt.solver_gap:.1e}")
-assert receipt.regret <= receipt.bound
+print(f"regret {made.regret:.1f}, at most {made.bound:.1f}; largest gap of a step {made.solver_gap:.1e}")
+assert made.regret <= made.bound
 
 best = [cost @ roads.vertex(costs[:200].mean(axis=0)) for cost in costs]
 fig = Figure(figsize=(7, 4), layout="constrained")

@@ -83,8 +83,8 @@ def _turn(rng: Rng, n: int, decades: float) -> Vector:
 def _polytope(rng: Rng, n: int, size: float) -> Polytope:
     C = np.vstack((rng.normal(size=(int(rng.integers(1, 5)), n)), np.eye(n), -np.eye(n)))
     wide = 10.0 ** rng.uniform(-3, 3, n) if rng.random() < 0.3 else np.ones(n)
-    room = np.concatenate((rng.uniform(0.5, 1.5, len(C) - 2 * n), wide, wide))
-    return Polytope(C, size * room)
+    slack = np.concatenate((rng.uniform(0.5, 1.5, len(C) - 2 * n), wide, wide))
+    return Polytope(C, size * slack)
 
 
 def _flat(rng: Rng, n: int, size: float) -> Polytope:

@@ -320,18 +320,18 @@ def main() -> None:
     parser.add_argument("--executions", type=int, help="stop after so many")
     parser.add_argument("--crashes", type=Path, help="where inputs that find something are kept")
     parser.add_argument("--package", help="the folder to import ftprl from")
-    said = parser.parse_args()
+    options = parser.parse_args()
     faulthandler.enable()
-    faulthandler.dump_traceback_later(said.seconds + 120, exit=True)
-    if said.package:
-        use_package(said.package)
+    faulthandler.dump_traceback_later(options.seconds + 120, exit=True)
+    if options.package:
+        use_package(options.package)
     start, done = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as name:
-        target = TARGETS[said.target](Path(name))
-        for number in numbers(said.first, said.seconds, said.executions):
-            execute(target, Path(name), number, said.seed, said.crashes)
+        target = TARGETS[options.target](Path(name))
+        for number in numbers(options.first, options.seconds, options.executions):
+            execute(target, Path(name), number, options.seed, options.crashes)
             done += 1
-    print(json.dumps({"target": said.target, "executions": done, "seconds": round(time.monotonic() - start, 2)}))
+    print(json.dumps({"target": options.target, "executions": done, "seconds": round(time.monotonic() - start, 2)}))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ COVERED = ["-fsanitize-coverage=trace-pc"]
 KERNEL = ["-fno-math-errno", "-fno-trapping-math"]  # as in CMakeLists.txt
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Progress."""
     print(text, file=sys.stderr, flush=True)
 
@@ -131,8 +131,10 @@ def build_extension() -> tuple[Path | None, str]:
 def sanitizer_library() -> str | None:
     """The library that must be loaded before Python is."""
     compiler = os.environ.get("CXX", "g++")
-    found = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout
-    return found.strip() if Path(found.strip()).is_absolute() else None
+    library = subprocess.run(
+        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout
+    return library.strip() if Path(library.strip()).is_absolute() else None
 
 
 # ---- running ----
@@ -140,20 +142,20 @@ def sanitizer_library() -> str | None:
 
 @dataclass(frozen=True)
 class Result:
-    """What a target did; `found` says how to repeat what it found."""
+    """What a target did; `repeat_command` repeats a failure, and is empty without one."""
 
     target: str
     executions: int = 0
     seconds: float = 0.0
-    found: str = ""
+    repeat_command: str = ""
 
 
 def _finished(target: str, run: subprocess.CompletedProcess[str], again: str) -> Result:
     if run.returncode != 0:
-        say(run.stderr[-4000:])
-        return Result(target, found=again)
-    told = json.loads(run.stdout.strip().splitlines()[-1])
-    return Result(target, told["executions"], told["seconds"])
+        log(run.stderr[-4000:])
+        return Result(target, repeat_command=again)
+    counts = json.loads(run.stdout.strip().splitlines()[-1])
+    return Result(target, counts["executions"], counts["seconds"])
 
 
 def run_native(driver: Path, target: str, seconds: float, seed: int) -> Result:
@@ -196,8 +198,8 @@ def table(results: list[Result], under: dict[str, str]) -> str:
     """Executions and seconds of each target."""
     lines = [f"{'target':<10} {'executions':>11} {'seconds':>8}  under"]
     for r in results:
-        told = f"{r.executions:>11,} {r.seconds:>8.1f}" if not r.found else f"{'FOUND':>11} {'':>8}"
-        lines.append(f"{r.target:<10} {told}  {under[r.target]}")
+        counts = f"{r.executions:>11,} {r.seconds:>8.1f}" if not r.repeat_command else f"{'FOUND':>11} {'':>8}"
+        lines.append(f"{r.target:<10} {counts}  {under[r.target]}")
     whole = sum(r.executions for r in results), sum(r.seconds for r in results)
     return "\n".join([*lines, f"{'together':<10} {whole[0]:>11,} {whole[1]:>8.1f}"])
 
@@ -211,38 +213,42 @@ def main() -> int:
         "--target", nargs="+", choices=every, default=list(every), metavar="NAME", help=", ".join(every)
     )
     parser.add_argument("--plain", action="store_true", help="without sanitizers, optimised as a release is")
-    said = parser.parse_args()
+    options = parser.parse_args()
     CRASHES.mkdir(exist_ok=True)
-    share, under = said.seconds / len(said.target), {}
+    share, under = options.seconds / len(options.target), {}
     results: list[Result] = []
     start = time.monotonic()
     driver, package = None, None
-    if set(said.target) & set(NATIVE_TARGETS):
-        say("building the driver ...")
-        driver = build_driver("release" if said.plain else "sanitized")
+    if set(options.target) & set(NATIVE_TARGETS):
+        log("building the driver ...")
+        driver = build_driver("release" if options.plain else "sanitized")
     python_under = "no sanitizer"
-    if set(said.target) & set(PYTHON_TARGETS) and not said.plain:
-        say("building the sanitized extension ...")
+    if set(options.target) & set(PYTHON_TARGETS) and not options.plain:
+        log("building the sanitized extension ...")
         package, why = build_extension() if sanitizer_library() else (None, "the compiler has no libasan.so")
         python_under = "ASan, UBSan" if package else "no sanitizer"
         if why:
-            say(f"the Python targets run without sanitizers: {why}")
-    say(f"built in {time.monotonic() - start:.0f} s; {share:g} s for each target, seed {said.seed}")
-    for target in said.target:
+            log(f"the Python targets run without sanitizers: {why}")
+    log(f"built in {time.monotonic() - start:.0f} s; {share:g} s for each target, seed {options.seed}")
+    for target in options.target:
         if target in NATIVE_TARGETS:
             assert driver is not None
-            under[target] = "no sanitizer" if said.plain else "ASan, UBSan"
-            results.append(run_native(driver, target, share, said.seed))
+            under[target] = "no sanitizer" if options.plain else "ASan, UBSan"
+            results.append(run_native(driver, target, share, options.seed))
         else:
             under[target] = python_under
-            results.append(run_python(package, target, share, said.seed))
+            results.append(run_python(package, target, share, options.seed))
         last = results[-1]
-        say(
+        log(
             f"{target}: "
-            + (f"FOUND something; repeat it with\n  {last.found}" if last.found else f"{last.executions:,} executions")
+            + (
+                f"FOUND something; repeat it with\n  {last.repeat_command}"
+                if last.repeat_command
+                else f"{last.executions:,} executions"
+            )
         )
     print(table(results, under))
-    return 1 if any(r.found for r in results) else 0
+    return 1 if any(r.repeat_command for r in results) else 0
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ TESTED_TOGETHER = {
     "learner": "unit/learner, theory/test_composite.py, theory/test_schemes.py",
     "linear": "unit/linear, laws/test_kernel.py, laws/test_scales.py, laws/test_model_file.py",
     "online": "unit/online, unit/linear/test_one_row.py",
-    "options": "unit/cli",
+    "options": "unit/options, unit/cli",
     "paper": "unit/paper, paper/test_verdicts.py, paper/test_page.py, paper/test_mutations.py",
     "posthoc": "theory/test_posthoc.py",
     "programs": "theory/test_posthoc.py, oracles/test_against_cvxpy.py",
@@ -139,8 +139,8 @@ def test_unit_tests_mirror_the_package() -> None:
     packages = {module.split("/")[0] for module in modules}
     assert {module for module in modules if not is_tested(module)} == set()
     assert TESTED_TOGETHER.keys() - modules - packages == set(), "listed, but does not exist"
-    places = {place for listed in TESTED_TOGETHER.values() for place in listed.split(", ")}
-    assert {place for place in places if not (ROOT / "tests" / place).exists()} == set()
+    listed_tests = {path for listed in TESTED_TOGETHER.values() for path in listed.split(", ")}
+    assert {path for path in listed_tests if not (ROOT / "tests" / path).exists()} == set()
     folders = {p.name for p in (ROOT / "tests" / "unit").iterdir() if p.is_dir() and p.name != "__pycache__"}
     assert folders - packages - NOT_PACKAGES == set(), "a folder of tests without its package"
 

@@ -55,21 +55,21 @@ def main() -> None:
     arguments.add_argument("--rows", type=int, default=200_000)
     arguments.add_argument("--repeat", type=int, default=5)
     arguments.add_argument("--json", type=Path)
-    said = arguments.parse_args()
+    options = arguments.parse_args()
     pa.set_cpu_count(1)
     table = []
     with tempfile.TemporaryDirectory() as folder:
         for name in FILES:
-            clicks.generate(said.rows, 1, Path(folder) / name)
+            clicks.generate(options.rows, 1, Path(folder) / name)
 
         def add(what: str, name: str, work: Callable[[], Any]) -> None:
             size = (Path(folder) / name.removesuffix(".gz").removesuffix(".zst")).stat().st_size / 1e6
-            seconds = best(work, said.repeat)
-            table.append({"reader": what, "MB": size, "MB_s": size / seconds, "rows_s": said.rows / seconds})
+            seconds = best(work, options.repeat)
+            table.append({"reader": what, "MB": size, "MB_s": size / seconds, "rows_s": options.rows / seconds})
 
         for name in FILES:
             path = Path(folder) / name
-            assert read(path) == said.rows
+            assert read(path) == options.rows
             add(f"ftprl {name.removeprefix('clicks.')}", name, lambda path=path: read(path))
         add("pyarrow csv, columns only", "clicks.csv", lambda: arrow(Path(folder) / "clicks.csv"))
         with (Path(folder) / "clicks.libsvm").open("rb") as file:
@@ -78,8 +78,8 @@ def main() -> None:
     print(f"{'reader':<28}{'text, MB':>10}{'MB/s':>8}{'rows/s':>12}")
     for row in table:
         print(f"{row['reader']:<28}{row['MB']:>10.1f}{row['MB_s']:>8.0f}{row['rows_s']:>12,.0f}")
-    if said.json:
-        said.json.write_text(json.dumps(table, indent=1) + "\n")
+    if options.json:
+        options.json.write_text(json.dumps(table, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -67,11 +67,11 @@ def main() -> None:
         batches = [] if options.kinds == ["file"] else list(source.batches())
         rows = sum(len(batch) for batch in source.batches())
         for kind in options.kinds:
-            found = [
+            timings = [
                 [seconds(kind, batches, path, dim, options.scales, threads) for threads in THREADS]
                 for _ in range(options.repeats)
             ]
-            best, median = (1e9 / rows * f(found, axis=0) for f in (np.min, np.median))
+            best, median = (1e9 / rows * f(timings, axis=0) for f in (np.min, np.median))
             print(
                 f"{kind:<8} {rows} rows, {options.scales} scales: one thread {best[0]:.0f} (median {median[0]:.0f}),"
                 f" two {best[1]:.0f} ({median[1]:.0f}) ns per row; ratio {best[0] / best[1]:.2f}"

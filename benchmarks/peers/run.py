@@ -148,8 +148,8 @@ def launch(job: Job, source: Path, work: Path, line: Line) -> None:
     model = work / re.sub(r"\W+", "-", f"model {job.name} {line.rows}")
     out, err = work / "stdout", work / "stderr"
     start = [sys.executable, "-I", "-S", str(HERE / "launch.py"), str(out), str(err)]
-    told = subprocess.run([*start, *job.command(source, model)], capture_output=True, text=True, check=True).stdout
-    code, wall, cpu, peak = map(float, told.split())
+    measured = subprocess.run([*start, *job.command(source, model)], capture_output=True, text=True, check=True).stdout
+    code, wall, cpu, peak = map(float, measured.split())
     if code:
         last = (err.read_text(errors="replace").strip().splitlines() or ["no message"])[-1]
         line.note = f"failed with code {code:.0f}: {last:.60}"
@@ -182,7 +182,7 @@ def measure(jobs: list[tuple[Job, int]], work: Path, repeats: int, seed: int) ->
         if find_spec(job.needs) is None:
             line.note = f"{job.needs} is not installed"
             continue
-        say(f"making rows for {job.name}, {rows} rows")
+        log(f"making rows for {job.name}, {rows} rows")
         files[job.name, rows], line.times = source_of(job, rows, work, seed)
         if line.times != 1.0:
             line.note = f"{RIVER_ROWS} rows, scaled up"
@@ -193,7 +193,7 @@ def measure(jobs: list[tuple[Job, int]], work: Path, repeats: int, seed: int) ->
             if (job.name, rows) not in files or line.note.startswith("failed"):
                 continue
             warm(files[job.name, rows])
-            say(f"repeat {i + 1} of {repeats}: {job.name}, {rows} rows")
+            log(f"repeat {i + 1} of {repeats}: {job.name}, {rows} rows")
             launch(job, files[job.name, rows], work, line)
     return lines
 
@@ -217,13 +217,13 @@ def kernel_ratio() -> float:
 
 
 def versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "processors": str(os.cpu_count())}
+    installed = {"python": platform.python_version(), "processors": str(os.cpu_count())}
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            installed[package] = "not installed"
+    return installed
 
 
 @contextmanager
@@ -244,7 +244,7 @@ def busy() -> str | None:
     return f"The load was {load:.1f} on {processors} processors: trust no wall-clock second and no ratio of them."
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -278,14 +278,14 @@ def main() -> None:
     judged = verdicts(lines, floor, BITS, sizes) + forms_verdicts(lines, options.rows, round(PART * options.rows))
     print("\n".join(map(str, judged)))
     if options.json:
-        found = {
+        document = {
             "versions": versions(),
             "busy": warning,
             "lines": [line.to_dict() for line in lines.values()],
             "floor": floor,
-            "verdicts": [{"asked": v.asked, "found": v.found, "met": v.met} for v in judged],
+            "verdicts": [{"asked": v.asked, "measured": v.measured, "met": v.met} for v in judged],
         }
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        options.json.write_text(json.dumps(document, indent=1) + "\n")
     if options.chart:
         picture(lines, options.chart)
 

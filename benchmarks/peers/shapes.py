@@ -24,7 +24,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 from benchmarks.peers import forms
-from benchmarks.peers.run import NO_NAMES, Job, busy, eight, folder, ftprl, launch, peer, say, warm, with_options
+from benchmarks.peers.run import NO_NAMES, Job, busy, eight, folder, ftprl, launch, log, peer, warm, with_options
 from benchmarks.peers.table import Line
 from numpy.random import Generator
 
@@ -169,10 +169,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     shapes = [shape for shape in SHAPES if any(word in shape.name for word in options.only)]
-    found = []
+    results = []
     with folder(options.work) as work:
         for shape in shapes:
-            say(f"making {shape.name}")
+            log(f"making {shape.name}")
             write(shape, options.times * shape.rows, work, options.seed)
         print(f"2^{forms.BITS} cells, --no-names, {options.scales} scale(s); fastest of {options.repeats} (median)")
         print("| rows | CSV | Parquet | datatable, CSV | Parquet against datatable | Parquet against CSV |")
@@ -182,12 +182,12 @@ def main() -> None:
             csv, parquet, other = measure(shape, rows, jobs(options.scales), work, options.repeats, options.seed)
             cells = [f"{rows:,} of {shape.name}", *map(_seconds, (csv, parquet, other))]
             print("| " + " | ".join([*cells, _ratio(parquet, other), _ratio(parquet, csv)]) + " |", flush=True)
-            found.append({"shape": shape.name, "lines": [line.to_dict() for line in (csv, parquet, other)]})
+            results.append({"shape": shape.name, "lines": [line.to_dict() for line in (csv, parquet, other)]})
     warning = busy()
     if warning:
         print(warning)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

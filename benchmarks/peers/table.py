@@ -74,15 +74,15 @@ def shown(lines: Lines) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One thing asked for, what was found, and whether that is enough; None when it was not measured."""
+    """One thing asked for, what was measured, and whether that is enough; None when it was not measured."""
 
     asked: str
-    found: str
+    measured: str
     met: bool | None
 
     def __str__(self) -> str:
         word = "not measured" if self.met is None else "met" if self.met else "MISSED"
-        return f"{word:<13} {self.asked}: {self.found}"
+        return f"{word:<13} {self.asked}: {self.measured}"
 
 
 def verdicts(lines: Lines, floor: float, bits: int, sizes: Sequence[int]) -> list[Verdict]:
@@ -90,9 +90,9 @@ def verdicts(lines: Lines, floor: float, bits: int, sizes: Sequence[int]) -> lis
 
     def against(job: str, rows: int, least: float, asked: str) -> Verdict:
         line = lines.get((job, rows))
-        found = None if line is None else ratio(lines, line)
-        said = "-" if found is None else f"{found:.2f}x at {rows} rows"
-        return Verdict(asked, said, None if found is None else found >= least)
+        speedup = None if line is None else ratio(lines, line)
+        measured = "-" if speedup is None else f"{speedup:.2f}x at {rows} rows"
+        return Verdict(asked, measured, None if speedup is None else speedup >= least)
 
     base = sizes[0]
     learn_svm = "scikit-learn SGD, libsvm"
@@ -124,15 +124,15 @@ def verdicts(lines: Lines, floor: float, bits: int, sizes: Sequence[int]) -> lis
         judged.append(Verdict(asked, f"{part:.2f} at {sizes[-1]} rows", part >= 0.5))
     train, predict = (lines.get((job, base)) for job in ("ftprl train, VW text", "ftprl predict, VW text"))
     if train and predict and train.median and predict.median:
-        told = f"{predict.median:.2f} against {train.median:.2f} s at {base} rows"
-        judged.append(Verdict("predict at least as fast as train", told, predict.median <= train.median))
+        measured = f"{predict.median:.2f} against {train.median:.2f} s at {base} rows"
+        judged.append(Verdict("predict at least as fast as train", measured, predict.median <= train.median))
     table = 16 * 2**bits
     peaks = {rows: max(line.peak) for (job, rows), line in lines.items() if job == "ftprl train, VW text" and line.peak}
     if peaks:
-        told = ", ".join(f"{peak / MB:.0f} MB at {rows} rows" for rows, peak in peaks.items())
+        measured = ", ".join(f"{peak / MB:.0f} MB at {rows} rows" for rows, peak in peaks.items())
         limit, most = table + 250 * MB, max(peaks.values())
         judged.append(
-            Verdict(f"peak memory <= table + 250 MB = {limit / MB:.0f} MB", told, max(peaks.values()) <= limit)
+            Verdict(f"peak memory <= table + 250 MB = {limit / MB:.0f} MB", measured, max(peaks.values()) <= limit)
         )
     long = lines.get(("ftprl train, VW text", sizes[-1]))
     short = lines.get(("ftprl train, VW text", base))
@@ -152,15 +152,15 @@ def forms_verdicts(lines: Lines, rows: int, part: int) -> list[Verdict]:
         one, other = lines.get((slow, count)), lines.get((fast, count))
         if one is None or other is None or not one.median or not other.median:
             return Verdict(asked, "-", None)
-        found = one.median / other.median
-        return Verdict(asked, f"{found:.2f}x at {count} rows", found >= least)
+        speedup = one.median / other.median
+        return Verdict(asked, f"{speedup:.2f}x at {count} rows", speedup >= least)
 
     def names(job: str) -> Verdict:
         judged = times(job, f"{job}, no names", rows, 0.0, f"names cost at most 10 %, {job}")
         return (
             judged
             if judged.met is None
-            else Verdict(judged.asked, judged.found, float(judged.found.split("x")[0]) <= 1.1)
+            else Verdict(judged.asked, judged.measured, float(judged.measured.split("x")[0]) <= 1.1)
         )
 
     csv, parquet = "ftprl train, CSV", "ftprl train, Parquet"
@@ -175,9 +175,9 @@ def forms_verdicts(lines: Lines, rows: int, part: int) -> list[Verdict]:
     ]
     frame, file = (lines.get((f"ftprl in Python, {what}", rows)) for what in ("Polars frame", "Parquet"))
     if frame and file and frame.inside and file.inside:
-        found = statistics.median(file.inside) / statistics.median(frame.inside)
+        speedup = statistics.median(file.inside) / statistics.median(frame.inside)
         judged.append(
-            Verdict("a Polars frame at least as fast as Parquet", f"{found:.2f}x at {rows} rows", found >= 1.0)
+            Verdict("a Polars frame at least as fast as Parquet", f"{speedup:.2f}x at {rows} rows", speedup >= 1.0)
         )
     return judged
 

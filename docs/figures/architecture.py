@@ -39,28 +39,28 @@ def svg(width: int, height: int, parts: list[str]) -> str:
         "<defs><marker id='head' viewBox='0 0 8 8' refX='7' refY='4' markerWidth='7' markerHeight='7' orient='auto'>"
         "<path d='M0 0 L8 4 L0 8 z' fill='#5a6478'/></marker></defs>"
     )
-    opening = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' {FONT} text-anchor='middle'>"
+    head_tag = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' {FONT} text-anchor='middle'>"
     background = f"<rect width='{width}' height='{height}' fill='white'/>"
-    return opening + background + head + f"<g fill='{INK}'>" + "".join(parts) + "</g></svg>\n"
+    return head_tag + background + head + f"<g fill='{INK}'>" + "".join(parts) + "</g></svg>\n"
 
 
 def packages() -> str:
-    """The packages: each imports only what stands below it."""
+    """The packages: each imports only packages below it."""
     parts = [box(20, 20, 860, 46, "cli", ["one module per command; thin calls into the library"], GREY)]
     sparse = [
-        ("report", "HTML page and figures of a run, live page (watch)"),
+        ("report, estimators, online", "page and figures of a run; scikit-learn's and River's interfaces"),
         ("training", "options, schedule, trainer, train, predict"),
-        ("receipt", "ledger, certificate, certify, verify, replay"),
-        ("linear", "spec, learner (Engine), mixture, model, model file"),
-        ("data", "sources: text files, matrices, batches; formats"),
-        ("runlog", "events, their reader, their plots"),
+        ("receipt, export", "ledger, certificate, verify, replay; scorers, ONNX"),
+        ("linear, evaluation", "spec, Engine, mixture, model file; metrics, comparisons"),
+        ("cluster, data", "workers of a cluster; sources: files, frames, matrices"),
+        ("runlog, confidence", "events, reader, plots; confidence sequences"),
     ]
     for i, (name, what) in enumerate(sparse):
         parts.append(box(20, 96 + 62 * i, 420, 48, name, [what], BLUE))
     dense = [
         ("paper", "every statement of the paper as an experiment"),
         ("baselines, adversaries", "other algorithms, hard instances"),
-        ("game, learner", "rounds, plays, FTPRL"),
+        ("bandit, game, hindsight, learner", "rounds, plays, FTPRL"),
         ("schemes, bounds, posthoc", "how Q adapts; certificate; best bound in hindsight"),
         ("sets", "convex sets and their exact steps"),
         ("programs, solver", "quadratic, conic and semidefinite programs"),
@@ -68,8 +68,8 @@ def packages() -> str:
     for i, (name, what) in enumerate(dense):
         parts.append(box(460, 96 + 62 * i, 420, 48, name, [what], GREEN))
     shared = ["one table of losses, options, positive semidefinite matrices, plots, input validation, atomic writes"]
-    parts.append(box(20, 476, 860, 48, "losses, options, psd, draw, check, atomic, errors", shared, GREY))
-    what = ["readers (text to rows) · learners (row kernels, mixture, ledger) · support (memory, CPU dispatch)"]
+    parts.append(box(20, 476, 860, 48, "losses, options, psd, draw, check, schema, atomic, errors", shared, GREY))
+    what = ["readers (text to rows) · learners (kernels, mixture) · replay (verify) · support (memory, CPU dispatch)"]
     parts.append(box(20, 538, 860, 50, "_core (C++)", what, GREY))
     parts.append(note(230, 90, "sparse half: streams larger than memory"))
     parts.append(note(670, 90, "dense half: any convex set, exact steps"))
@@ -94,7 +94,7 @@ def row() -> str:
         if i:
             parts.append(arrow(x - 18, 99, x - 2, 99))
     outs = [
-        (642, "runlog", ["progress, events,", "checkpoints"], BLUE),
+        (642, "events, checkpoint", ["progress for runlog,", "state of the run"], BLUE),
         (800, "model file", ["cells, mixture,", "how data is read"], BLUE),
         (958, "receipt", ["sums per coordinate", "for certify, verify"], BLUE),
     ]

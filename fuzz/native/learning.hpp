@@ -43,7 +43,7 @@ bool is_good(const Batch& batch, const Setting& s);
 Batch elsewhere(const Batch& batch, const Setting& s);
 // The rows without the entries whose coordinate stands in the row before them.
 Batch distinct(const Batch& batch);
-// What an input means, to understand a failure: FUZZ_TELL=1 driver --replay ...
+// What an input means, to understand a failure: FUZZ_PRINT=1 driver --replay ...
 void print_input(const Batch& batch, const Setting& s);
 // Rows of which one begins or ends where none does, and whether they still cover the entries.
 std::pair<Batch, bool> broken(const Batch& batch, Random& random);

@@ -128,7 +128,7 @@ void run_scales(const std::string& body, Random random) {
     use_instruction_set("");
     if (random.one_in(400)) check_large(random);
     if (!admits(*Learner::make(options), batch, s, random)) return;
-    if (std::getenv("FUZZ_TELL") != nullptr) {
+    if (std::getenv("FUZZ_PRINT") != nullptr) {
         print_input(batch, s);
         print_scales(options.constants);
     }

@@ -67,7 +67,7 @@ class TwoPointGame:
                 f"step needs to be below the inner radius {self.inner:g} of the set, got {self.step:g}; lower it."
             )
         self._game = Game(learner, history=history)
-        self._paid = 0.0
+        self._total_loss = 0.0
 
     def __repr__(self) -> str:
         return f"TwoPointGame({type(self.learner).__name__} on {self.learner.feasible!r}, rounds={self.rounds})"
@@ -78,9 +78,9 @@ class TwoPointGame:
         return self._game.rounds
 
     @property
-    def paid(self) -> float:
+    def total_loss(self) -> float:
         """The total loss: the mean of the two points' losses, over all rounds."""
-        return self._paid
+        return self._total_loss
 
     @property
     def x(self) -> Vector:
@@ -115,7 +115,7 @@ class TwoPointGame:
             )
         estimate = self._basis.shape[1] * (a - b) / (2 * self.step) * self.direction
         self._game.observe(self._shrink * estimate)
-        self._paid += (a + b) / 2
+        self._total_loss += (a + b) / 2
 
     def certificate(self, *, best_loss: float | None = None) -> Certificate:
         """The learner's certificate for the estimated gradients, its bounds raised by what the two points add.
@@ -133,7 +133,7 @@ class TwoPointGame:
         def plus(value: float | None) -> float | None:
             return None if value is None else value + bias
 
-        true = None if best_loss is None else self._paid - check.number("best_loss", best_loss)
+        true = None if best_loss is None else self._total_loss - check.number("best_loss", best_loss)
         return replace(
             made,
             true_regret=true,
@@ -192,9 +192,10 @@ def _believed(feasible: ConvexSet, basis: Vector, point: Vector, inner: float) -
     """A radius of the user's, refused where a vertex shows that F does not reach so far along an axis."""
     for axis in np.eye(feasible.dim):
         for g in (basis @ (basis.T @ axis), -(basis @ (basis.T @ axis))):
-            size, room = float(np.linalg.norm(g)), float(g @ (point - feasible.vertex(g)))
-            if size > 1e-9 and room < inner * size * (1 - 1e-9):
+            size, distance = float(np.linalg.norm(g)), float(g @ (point - feasible.vertex(g)))
+            if size > 1e-9 and distance < inner * size * (1 - 1e-9):
                 raise InvalidInput(
-                    f"inner needs a radius that {feasible!r} contains, got {inner:g} above {room / size:g}; lower it."
+                    f"inner needs a radius that {feasible!r} contains, got {inner:g} above {distance / size:g};"
+                    " lower it."
                 )
     return inner

@@ -160,7 +160,7 @@ class Game:
     def certificate(
         self, *, program: bool = False, comparator: ArrayLike | None = None, best_loss: float | None = None
     ) -> Certificate:
-        """The receipt so far.
+        """The certificate so far.
 
         `program` computes post-hoc optima that have no closed form; `comparator` measures against a point of your own;
         `best_loss`, the total loss of the best fixed point, gives the true regret when every loss was observed.

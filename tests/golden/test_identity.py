@@ -193,14 +193,14 @@ def numbers(value: Any, name: str = "") -> dict[str, float]:
 def platform_facts() -> dict[str, str]:
     """What results depend on besides ftprl; `functions` is a digest of what these compute on this processor."""
     x = np.linspace(-40.0, 40.0, 20_001)
-    found = [np.exp(x), np.tanh(x), np.log1p(np.abs(x)), x.sum(), np.exp(x) @ x]
-    found += [np.array([f(v) for v in x]) for f in (math.exp, math.tanh, math.expm1)]
-    found += [np.array([f(abs(v) + 1e-300) for v in x]) for f in (math.log1p, math.log, math.sqrt)]
+    values = [np.exp(x), np.tanh(x), np.log1p(np.abs(x)), x.sum(), np.exp(x) @ x]
+    values += [np.array([f(v) for v in x]) for f in (math.exp, math.tanh, math.expm1)]
+    values += [np.array([f(abs(v) + 1e-300) for v in x]) for f in (math.log1p, math.log, math.sqrt)]
     return {
         "machine": platform.machine(),
         "libc": " ".join(platform.libc_ver()),
         "numpy": np.__version__,
-        "functions": sha256(b"".join(np.asarray(part, "<f8").tobytes() for part in found)),
+        "functions": sha256(b"".join(np.asarray(part, "<f8").tobytes() for part in values)),
     }
 
 
@@ -250,16 +250,16 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
     run, output, kept = trained(case, folder)
     model = ftprl.load(output)
     predictions = model.predict(file_of(case.data, folder))
-    found: dict[str, Any] = {
+    actual: dict[str, Any] = {
         "predictions": sha256(np.asarray(predictions, "<f8").tobytes()),
         **digests_of(output, "model"),
         **kept,
         "run": {name: value for name, value in numbers(run.to_dict()).items() if name != "seconds"},
     }
     if case.certify:
-        found["own"] = numbers(run.certificate.to_dict())
-        found["box"] = numbers(ftprl.receipt.certify_model(model, radius=0.5).to_dict())
-    return found
+        actual["own"] = numbers(run.certificate.to_dict())
+        actual["box"] = numbers(ftprl.receipt.certify_model(model, radius=0.5).to_dict())
+    return actual
 
 
 # The record has no certificate of several scales against the model's own weights: which scale leads is decided by its
@@ -281,18 +281,18 @@ def is_same(name: str, number: float, recorded: float, largest: float) -> bool:
     return abs(number - recorded) <= SHARE_OF_S * abs(recorded) if last == "ratio" else number == recorded
 
 
-def differences(found: Mapping[str, Any], expected: Mapping[str, Any], file_may_differ: bool) -> list[str]:
+def differences(actual: Mapping[str, Any], expected: Mapping[str, Any], file_may_differ: bool) -> list[str]:
     """What differs from the record; numbers that were not recorded may be there as well."""
     wrong = []
     for name, value in expected.items():
         if isinstance(value, dict):
             largest = max(map(abs, value.values()))
             wrong += [
-                f"{name}: {key} is {found[name].get(key)!r}, was {number!r}"
+                f"{name}: {key} is {actual[name].get(key)!r}, was {number!r}"
                 for key, number in value.items()
-                if key not in found[name] or not is_same(key, found[name][key], number, largest)
+                if key not in actual[name] or not is_same(key, actual[name][key], number, largest)
             ]
-        elif not (name.endswith("_file") and file_may_differ) and found[name] != value:
+        elif not (name.endswith("_file") and file_may_differ) and actual[name] != value:
             wrong.append(f"{name} differs")
     return wrong
 
@@ -353,10 +353,10 @@ def test_results_are_bit_for_bit_as_recorded(case: Case, record: dict[str, Any],
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_command_line_gives_what_is_recorded(name: str, record: dict[str, Any], tmp_path: Path) -> None:
-    found = commanded(name, tmp_path)
+    actual = commanded(name, tmp_path)
     same = record["cases"][name]
     expected = {key: same[key] for key in ("model_tensors", "model_file")} | record["commands"][name]
-    assert differences(found, expected, record["file_format_may_differ"]) == []
+    assert differences(actual, expected, record["file_format_may_differ"]) == []
 
 
 @pytest.mark.slow
@@ -386,8 +386,8 @@ def main() -> None:
             cases[name] = measured(case, folder)
         for name in COMMANDS:
             print("command:", name, file=sys.stderr, flush=True)
-            found = commanded(name, folder)
-            commands[name] = {key: found[key] for key in ("text", "box")}
+            actual = commanded(name, folder)
+            commands[name] = {key: actual[key] for key in ("text", "box")}
         clicks = sha256(file_of("clicks", folder).read_bytes())
     head = {
         "file_format_may_differ": False,

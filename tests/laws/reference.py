@@ -90,11 +90,11 @@ def assert_geometry(F: ConvexSet, extreme: Vector, rng: Rng, rtol: float = 1e-9)
     assert_boxes(F, extreme, rtol)
 
 
-def assert_maximum(told: float, true: float, exact: bool, rtol: float) -> None:
+def assert_maximum(reported: float, true: float, exact: bool, rtol: float) -> None:
     """`told` is the maximum where it says so, and never below it."""
-    assert told >= true * (1 - rtol) - 1e-12
+    assert reported >= true * (1 - rtol) - 1e-12
     if exact:
-        assert told <= true * (1 + rtol) + 1e-12
+        assert reported <= true * (1 + rtol) + 1e-12
 
 
 def assert_boxes(F: ConvexSet, extreme: Vector, rtol: float) -> None:

@@ -45,14 +45,14 @@ def fitted(loss: str, y: ArrayLike) -> np.ndarray:
 
 
 def stream(
-    seed: int, loss: str = "logistic", *, rows: int = 120, dim: int = 23, float64: bool = True, plain: bool = False
+    seed: int, loss: str = "logistic", *, rows: int = 120, dim: int = 23, float64: bool = True, complete: bool = False
 ) -> Batch:
-    """Rows of 0 to 11 entries with repeats; unless plain, some labels are missing and weights differ, 0 among them."""
+    """Rows of 0 to 11 entries with repeats; not `complete`: labels are missing, and weights differ, 0 among them."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, 12, size=rows)
     entries = [list(zip(rng.integers(0, dim, size=k).tolist(), values(rng, k), strict=True)) for k in lengths]
     y, weight = labels(rng, loss, rows), np.ones(rows)
-    if not plain:
+    if not complete:
         y[rng.random(rows) < 0.1] = np.nan
         weight = np.where(rng.random(rows) < 0.1, 0.0, rng.uniform(0.1, 4.0, size=rows))
     return Batch.from_rows(entries, y, weight, float64=float64)

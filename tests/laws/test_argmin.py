@@ -102,9 +102,9 @@ def test_projections_are_firmly_nonexpansive(p: Problem, seed: int) -> None:
     u, v = np.random.default_rng(seed).normal(size=(2, p.F.dim)) * 3
     x, y = (p.F.argmin(p.H, -psd.apply(p.H, w), p.near) for w in (u, v))
     d, e = x - y, u - v
-    room = p.tolerance() * (1 + np.abs(u).max() + np.abs(v).max())
-    assert psd.quad(p.H, d) <= float(d @ psd.apply(p.H, e)) + room
-    assert psd.quad(p.H, d) <= psd.quad(p.H, e) + 2 * room
+    slack = p.tolerance() * (1 + np.abs(u).max() + np.abs(v).max())
+    assert psd.quad(p.H, d) <= float(d @ psd.apply(p.H, e)) + slack
+    assert psd.quad(p.H, d) <= psd.quad(p.H, e) + 2 * slack
 
 
 @law(160)

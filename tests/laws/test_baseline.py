@@ -38,7 +38,7 @@ def test_every_loss_names_the_baseline_that_the_core_computes(loss: str) -> None
 @law(6)
 @given(seed=SEEDS)
 def test_core_equals_twin(loss: str, unit: bool, seed: int) -> None:
-    batch = stream(seed, loss, plain=unit)
+    batch = stream(seed, loss, complete=unit)
     s = spec(loss)
     engine, twin = Engine(s), BaselineTwin(s.scalar_loss(), s.tau)
     baselines = np.full((len(batch), 2), 7.0)
@@ -61,9 +61,9 @@ def test_core_equals_twin(loss: str, unit: bool, seed: int) -> None:
 
 @pytest.mark.parametrize("loss", LOSSES)
 @law(6)
-@given(seed=SEEDS, cuts=st.lists(st.integers(0, 120), max_size=6), plain=st.booleans())
-def test_the_same_bits_however_rows_are_cut(loss: str, seed: int, cuts: list[int], plain: bool) -> None:
-    batch = stream(seed, loss, plain=plain)
+@given(seed=SEEDS, cuts=st.lists(st.integers(0, 120), max_size=6), complete=st.booleans())
+def test_the_same_bits_however_rows_are_cut(loss: str, seed: int, cuts: list[int], complete: bool) -> None:
+    batch = stream(seed, loss, complete=complete)
     whole, parts = Engine(spec(loss)), Engine(spec(loss))
     expected, actual = np.empty((len(batch), 2)), np.empty((len(batch), 2))
     whole.learn(batch, baselines=expected)

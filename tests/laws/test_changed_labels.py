@@ -230,7 +230,10 @@ def test_what_caution_costs_is_bounded(loss: str) -> None:
             row, y = slice(batch.indptr[r], batch.indptr[r + 1]), float(batch.y[r])
             within, lead = oracle.w.copy(), oracle.lead
             p = oracle.learn(batch.indices[row].tolist(), batch.values[row], y)
-            own, label = _loss(loss, float(within @ oracle.said), y), _loss(loss, float(oracle.said[-1]), y)
+            own, label = (
+                _loss(loss, float(within @ oracle.expert_scores), y),
+                _loss(loss, float(oracle.expert_scores[-1]), y),
+            )
             total, mixture, majority = total + _loss(loss, p, y), mixture + own, majority + label
             cut += max(-(lead + label - own), 0.0) if r else 0.0
         gap = oracle.lead_gap

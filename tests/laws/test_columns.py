@@ -137,7 +137,7 @@ def turned(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in reversed(row.items()) if value is not None}
 
 
-def plain(source: data.Source) -> list[Any]:
+def row_keys(source: data.Source) -> list[Any]:
     return [keys(row) for row in rows_of(source.batches())]
 
 
@@ -148,7 +148,7 @@ def test_every_format_gives_the_same_kinds_and_features(case: tuple[pa.Table, di
     table, options = case
     options = {**options, "dim": 100_003, "dtype": "float64" if wide else "float32", "loss": "squared"}
     source = data.open(table, **options)
-    settled, expected = source.to_dict(), plain(source)
+    settled, expected = source.to_dict(), row_keys(source)
     del settled["format"]
     others = [pl.from_arrow(table), table.to_pandas(types_mapper=pd.ArrowDtype)]
     if not any(type in (pa.float32(),) for type in table.schema.types):  # Python has no such number
@@ -156,31 +156,31 @@ def test_every_format_gives_the_same_kinds_and_features(case: tuple[pa.Table, di
     for other in others:
         actual = data.open(other, **options)
         assert {name: value for name, value in actual.to_dict().items() if name != "format"} == settled
-        assert plain(actual) == expected
+        assert row_keys(actual) == expected
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.csv"
         path.write_text(csv_of(table), newline="")
         actual = data.open(path, **options)
         assert {name: actual.to_dict()[name] for name in settled} == settled
-        assert plain(actual) == expected
+        assert row_keys(actual) == expected
         twin = Twin(100_003, intercept=False, dtype=options["dtype"], missing=options["missing"])
         twin.sampled = settled["sampled"]
         body = csv_of(table).partition("\n")[2]
         rows, bad = read_csv(body, ",", lambda fields: twin.fields(fields, list(settled["columns"].items())))
         assert (bad, [keys(row) for row in rows]) == (0, expected)
         pq.write_table(table, Path(folder) / "a.parquet")
-        assert plain(data.open(Path(folder) / "a.parquet", **options)) == expected
+        assert row_keys(data.open(Path(folder) / "a.parquet", **options)) == expected
         lines = Path(folder) / "a.jsonl"
         cells = [column if type != pa.float32() else as_floats(column) for column, type in with_types(table)]
         rows_as_text = [dict(zip(table.column_names, row, strict=True)) for row in zip(*cells, strict=True)]
         lines.write_text("".join(json.dumps(row, default=str) + "\n" for row in rows_as_text))
         actual = data.open(lines, **options)
         assert {name: actual.to_dict()[name] for name in settled} == settled
-        assert plain(actual) == expected
+        assert row_keys(actual) == expected
         lines.write_text("".join(json.dumps(turned(row), default=str) + "\n" for row in rows_as_text))
         known = {name: value for name, value in settled.items() if name != "label"}
         if options["missing"] == "indicator":  # keys in another order, and not there where they are null
-            assert plain(data.open(lines, **known)) == expected
+            assert row_keys(data.open(lines, **known)) == expected
 
 
 @SLOW
@@ -191,11 +191,11 @@ def test_a_key_that_a_dict_lacks_is_missing_in_its_place(case: tuple[pa.Table, d
     fewer = [{name: value for name, value in row.items() if value is not None} for row in table.to_pylist()]
     turned = [dict(reversed(row.items())) for row in fewer]
     known = {name: source.to_dict()[name] for name in ("columns", "order", "sampled", "missing")}
-    expected = plain(source)
+    expected = row_keys(source)
     if not any(type == pa.float32() for type in table.schema.types):
-        assert plain(data.open(fewer, **known)) == expected
+        assert row_keys(data.open(fewer, **known)) == expected
         if options["missing"] == "indicator":
-            assert plain(data.open(turned, **known)) == expected
+            assert row_keys(data.open(turned, **known)) == expected
 
 
 CELLS = st.sampled_from(

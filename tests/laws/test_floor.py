@@ -96,7 +96,7 @@ def test_the_best_weights_are_not_below_it(loss: str, scale: str) -> None:
     assert min(met) > 0.0
 
 
-def pieces(loss: str, y: Vector, tau: float) -> list[tuple[Vector, Vector]]:
+def linear_parts(loss: str, y: Vector, tau: float) -> list[tuple[Vector, Vector]]:
     """Losses with kinks as the largest of slope times score plus constant."""
     if loss == "hinge":
         return [(-y, np.ones_like(y)), (np.zeros_like(y), np.zeros_like(y))]
@@ -111,7 +111,7 @@ def test_the_best_weights_in_a_box_by_linear_programming_are_not_below_it(loss: 
     certificate, hindsight = learned(loss, {}, 6, SCALES[scale])
     assert np.ptp(hindsight.weight) > 0.0, "rows of different weights"
     curve, (n, d) = certificate.with_norm("inf").curve, hindsight.X.shape
-    lines = pieces(loss, hindsight.y, spec(loss).tau)
+    lines = linear_parts(loss, hindsight.y, spec(loss).tau)
     A = bmat([[diags(slope) @ hindsight.X, -identity(n)] for slope, _ in lines])
     b = np.concatenate([-constant - slope * hindsight.offset for slope, constant in lines])
     cost = np.concatenate([np.zeros(d), hindsight.weight / hindsight.weight.sum()])
@@ -127,7 +127,7 @@ def test_the_best_weights_in_a_box_by_linear_programming_are_not_below_it(loss: 
 def test_it_is_tight_at_its_own_direction(loss: str) -> None:
     """With one scale the line is the linearised loss of the weights that it is made for: it cannot be any higher."""
     own = spec(loss, scale=0.3, float64=True, intercept=True)
-    engine, batch = Engine(own, receipt=True), stream(3, loss, plain=True)
+    engine, batch = Engine(own, receipt=True), stream(3, loss, complete=True)
     engine.learn(batch)
     certificate = own_certificate(engine)
     slots = engine.touched()
@@ -156,7 +156,7 @@ def test_units_of_features_do_not_matter() -> None:
     """A feature measured in another unit, by a power of two: the same curve, to the bit."""
     curves = []
     for factor in (1.0, 2.0**20):
-        batch = stream(4, plain=True)
+        batch = stream(4, complete=True)
         batch = Batch(batch.indptr, batch.indices, batch.values * factor, batch.y, batch.weight)
         engine = Engine(spec("logistic", scale=(0.05, 0.4), float64=True), receipt=True)
         engine.learn(batch)
@@ -168,7 +168,7 @@ def test_the_unit_of_the_labels_does_not_matter() -> None:
     """Lengths are over the unit of the labels: prices in cents have the same beaten length as prices in euros."""
     lengths = []
     for factor in (1.0, 64.0):
-        batch = stream(4, "squared", plain=True)
+        batch = stream(4, "squared", complete=True)
         batch = Batch(batch.indptr, batch.indices, batch.values, batch.y * factor, batch.weight)
         engine = Engine(spec("squared", scale=(0.05, 0.4), float64=True), receipt=True)
         engine.learn(batch)

@@ -74,7 +74,7 @@ def write_csv(path: Path, table: pa.Table) -> Path:
     return path
 
 
-def plain(source: data.Source) -> list[Any]:
+def row_keys(source: data.Source) -> list[Any]:
     return [keys(row) for row in rows_of(source.batches())]
 
 
@@ -86,19 +86,19 @@ def test_a_table_is_read_as_its_csv_file(case: tuple[pa.Table, dict[str, Any]], 
     with tempfile.TemporaryDirectory() as folder:
         path = write_csv(Path(folder) / "a.csv", table)
         from_file = data.open(path, **{**source.to_dict(), "format": "csv"})
-        assert plain(source) == plain(from_file)
+        assert row_keys(source) == row_keys(from_file)
 
 
 @SLOW
 @given(tables(), st.integers(1, 12))
 def test_how_a_table_is_cut_does_not_matter(case: tuple[pa.Table, dict[str, Any]], size: int) -> None:
     table, options = case
-    expected = plain(data.open(table, dim=1000, **options))
+    expected = row_keys(data.open(table, dim=1000, **options))
     parts = [table.slice(at, size) for at in range(0, len(table), size)]
     shifted = pa.concat_tables([table, table]).combine_chunks().slice(len(table))
     for other in (pa.concat_tables(parts), parts, iter(parts), shifted, pa.RecordBatchReader.from_stream(table)):
         source = data.open(other, dim=1000, columns=data.open(table, **options).to_dict()["columns"], labelled=True)
-        assert plain(source) == expected
+        assert row_keys(source) == expected
 
 
 @SLOW
@@ -108,11 +108,11 @@ def test_dicts_are_read_as_the_table(case: tuple[pa.Table, dict[str, Any]]) -> N
     source = data.open(table, dim=1000, **options)
     columns = source.to_dict()["columns"]
     rows = table.to_pylist()
-    expected = plain(source)
-    assert plain(data.open(rows, dim=1000, columns=columns)) == expected
-    assert plain(data.open(iter(rows), dim=1000, columns=columns)) == expected
+    expected = row_keys(source)
+    assert row_keys(data.open(rows, dim=1000, columns=columns)) == expected
+    assert row_keys(data.open(iter(rows), dim=1000, columns=columns)) == expected
     fewer = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    assert plain(data.open(fewer, dim=1000, columns=columns)) == expected
+    assert row_keys(data.open(fewer, dim=1000, columns=columns)) == expected
 
 
 @SLOW
@@ -123,10 +123,10 @@ def test_polars_and_pandas_are_read_as_the_table(case: tuple[pa.Table, dict[str,
     table = table.select([c for c in table.column_names if not str(table[c].type).startswith("dictionary<values=int")])
     options = {k: [c for c in v if c in table.column_names] if isinstance(v, list) else v for k, v in options.items()}
     columns = data.open(table, **options).to_dict()["columns"]
-    expected = plain(data.open(table, dim=1000, columns=columns))
+    expected = row_keys(data.open(table, dim=1000, columns=columns))
     typed = table.to_pandas(types_mapper=pd.ArrowDtype)
-    assert plain(data.open(typed, dim=1000, columns=columns)) == expected
-    assert plain(data.open(pl.from_arrow(table), dim=1000, columns=columns)) == expected
+    assert row_keys(data.open(typed, dim=1000, columns=columns)) == expected
+    assert row_keys(data.open(pl.from_arrow(table), dim=1000, columns=columns)) == expected
 
 
 @SLOW
@@ -138,9 +138,9 @@ def test_floats_are_spelled_as_in_python(value: float, narrow: float) -> None:
     ):
         source = data.open(pa.table({"a": column}), categorical="a", dim=2**32 - 5)
         other = data.open(pa.table({"a": [written]}), dim=2**32 - 5)
-        assert plain(source) == plain(other)
+        assert row_keys(source) == row_keys(other)
     dicts = data.open([{"a": np.float32(narrow)}], categorical="a", dim=2**32 - 5)
-    assert plain(dicts) == plain(data.open([{"a": spelled(np.float32(narrow))}], dim=2**32 - 5))
+    assert row_keys(dicts) == row_keys(data.open([{"a": spelled(np.float32(narrow))}], dim=2**32 - 5))
 
 
 def spelled(value: np.float32) -> str:
@@ -155,13 +155,13 @@ def spelled(value: np.float32) -> str:
 def test_arrays_and_matrices_agree(rows: int, columns: int, random: Any) -> None:
     dense = np.array([[random.choice([0.0, 1.0, 2.5, -1e-3]) for _ in range(columns)] for _ in range(rows)])
     y = np.array([random.choice([1.0, -1.0]) for _ in range(rows)])
-    expected = plain(data.open(sp.csr_matrix(dense), y=y))
-    assert plain(data.open(dense, y=y)) == expected
-    assert plain(data.open(np.asfortranarray(dense), y=y)) == expected
-    assert plain(data.open(sp.csc_matrix(dense), y=y)) == expected
+    expected = row_keys(data.open(sp.csr_matrix(dense), y=y))
+    assert row_keys(data.open(dense, y=y)) == expected
+    assert row_keys(data.open(np.asfortranarray(dense), y=y)) == expected
+    assert row_keys(data.open(sp.csc_matrix(dense), y=y)) == expected
     cut = random.randint(0, rows)
-    assert plain(data.open([dense[:cut], dense[cut:]], y=y)) == expected
-    assert plain(data.open(iter([(dense[:cut], y[:cut]), (sp.csr_array(dense[cut:]), y[cut:])]))) == expected
+    assert row_keys(data.open([dense[:cut], dense[cut:]], y=y)) == expected
+    assert row_keys(data.open(iter([(dense[:cut], y[:cut]), (sp.csr_array(dense[cut:]), y[cut:])]))) == expected
 
 
 def test_a_parser_refuses_what_is_not_a_batch() -> None:

@@ -54,8 +54,8 @@ def read(text: bytes, suffix: str, **options: Any) -> tuple[list[Row], int]:
 
 @LAW
 @given(st.data(), st.booleans(), st.sampled_from([64, 1 << 20]))
-def test_json_lines_are_their_twin(given_data: st.DataObject, may_break: bool, block_size: int) -> None:
-    texts = given_data.draw(st.lists(lines(may_break=may_break), max_size=6))
+def test_json_lines_are_their_twin(drawn: st.DataObject, may_break: bool, block_size: int) -> None:
+    texts = drawn.draw(st.lists(lines(may_break=may_break), max_size=6))
     ignore = set() if may_break else {"b"}  # of what is ignored, only the ends are looked for
     twin, expected, bad = Twin(dim=1 << 20, intercept=False), [], 0
     for text in texts:
@@ -129,6 +129,50 @@ def test_rows_alike_do_not_depend_on_their_blanks(rows: list[dict[str, Any]], mi
         return
     same(actual[0][0], actual[1][0])
     assert actual[0][1] == actual[1][1]
+
+
+def has_one_meaning(row: dict[str, Any]) -> bool:
+    """Whether no two keys have the same path, as those of {"a": {"b": 1}, "a.b": 2} have, and all text is UTF-8."""
+
+    def paths(value: dict[str, Any], before: str) -> list[str]:
+        inner = [
+            paths(own, f"{before}{key}.") if isinstance(own, dict) else [before + key] for key, own in value.items()
+        ]
+        objects = [before + key for key, own in value.items() if isinstance(own, dict)]
+        return [*objects, *(path for part in inner for path in part)]
+
+    named = paths(row, "")
+    return len(named) == len(set(named)) and "\\ud800" not in json.dumps(row)
+
+
+@LAW
+@given(
+    st.lists(ROWS.filter(has_one_meaning), min_size=1, max_size=6),
+    st.sampled_from([None, {"y": "label", "b": "ignore"}, {"y": "label", "a": "categorical", "a.b": "text"}]),
+    st.sampled_from(["indicator", "ignore"]),
+)
+def test_json_lines_are_the_dicts_they_hold(
+    rows: list[dict[str, Any]], columns: dict[str, str] | None, missing: str
+) -> None:
+    options: dict[str, Any] = {"label": "y"} if columns is None else {"columns": columns}
+    options |= {"dim": 1 << 20, "missing": missing}
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    dicts = [json.loads(line) for line in text.splitlines()]
+    results: list[Any] = []
+    for read_rows in (
+        lambda: read(text.encode(), ".jsonl", **options),
+        lambda: (rows_of((source := data.open(dicts, on_bad_row="skip", **options)).batches()), source.bad_rows),
+    ):
+        try:
+            results.append(read_rows())
+        except InvalidInput:
+            results.append(None)
+    if None in results:
+        assert results == [None, None]
+        return
+    assert results[1][1] == results[0][1]
+    assume(columns is not None or results[1][1] == 0)  # what a bad row says of the kinds of columns is not defined
+    assert [keys(row) for row in results[1][0]] == [keys(row) for row in results[0][0]]
 
 
 VW_KEYS = st.text("abé1", min_size=1, max_size=10)

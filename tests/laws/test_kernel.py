@@ -40,10 +40,10 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
 def run(learner: Engine | Reference, batch: Batch) -> tuple[np.ndarray, ...]:
     """Everything a learner can tell after a batch."""
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
-    told = learner.learn(batch, scores=scores, losses=losses)
+    totals = learner.learn(batch, scores=scores, losses=losses)
     after = learner.score(batch)
-    told_array = np.array([told.loss, told.weight, told.rows])
-    return scores, losses, after, told_array, learner.cells.copy(), learner.intercept.copy(), learner.weights()
+    total_array = np.array([totals.loss, totals.weight, totals.rows])
+    return scores, losses, after, total_array, learner.cells.copy(), learner.intercept.copy(), learner.weights()
 
 
 def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> None:
@@ -75,24 +75,24 @@ def test_kernel_equals_twin_to_the_bit(options: str, seed: int, cells64: bool, v
 def test_the_cut_into_batches_changes_no_bit(seed: int, cuts: list[int], float64: bool) -> None:
     batch = stream(seed)
     s = spec("logistic", float64=float64, l1=0.05)
-    whole, pieces = Engine(s, receipt=True), Engine(s, receipt=True)
+    whole, in_parts = Engine(s, receipt=True), Engine(s, receipt=True)
     scores, parts = np.empty(len(batch)), []
     whole.learn(batch, scores=scores)
     ends = [0, *sorted(cuts), len(batch)]
     for start, stop in itertools.pairwise(ends):
         part = np.empty(stop - start)
-        pieces.learn(batch[start:stop], scores=part)
+        in_parts.learn(batch[start:stop], scores=part)
         parts.append(part)
     np.testing.assert_array_equal(np.concatenate(parts), scores)
     for name in ("cells", "intercept", "tallies"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
+        np.testing.assert_array_equal(getattr(whole, name), getattr(in_parts, name))
 
 
 @pytest.mark.parametrize("float64", [True, False])
 @law(6)
 @given(seed=SEEDS, powers=st.lists(st.integers(-40, 40), min_size=23, max_size=23))
 def test_the_unit_of_a_feature_changes_no_prediction(float64: bool, seed: int, powers: list[int]) -> None:
-    batch = stream(seed, plain=True)
+    batch = stream(seed, complete=True)
     unit = 2.0 ** np.array(powers)
     scaled = replace(batch, values=batch.values * unit[batch.indices])
     s = spec("logistic", float64=float64)
@@ -124,10 +124,10 @@ def test_twin_equals_theory_on_boxes(l1: float, l2: float, seed: int, c: float, 
     state = learner.init()
     for v, label in zip(V, y, strict=True):
         score = float(v @ state.x)
-        told = np.empty(1)
-        twin.learn(Batch.from_rows([list(enumerate(v.tolist()))], [label], float64=True), scores=told)
-        assert told[0] == pytest.approx(score, abs=1e-7)
-        state = learner.update(state, s.scalar_loss().slope(told[0], label) * v)
+        predicted = np.empty(1)
+        twin.learn(Batch.from_rows([list(enumerate(v.tolist()))], [label], float64=True), scores=predicted)
+        assert predicted[0] == pytest.approx(score, abs=1e-7)
+        state = learner.update(state, s.scalar_loss().slope(predicted[0], label) * v)
     # a coordinate without weight may stay anywhere in the theory half
     seen = np.abs(twin.cells[:, 1]) > 0
     np.testing.assert_allclose(twin.weights()[seen], state.x[seen], atol=1e-7)
@@ -169,11 +169,11 @@ def test_twin_plays_the_minimiser(options: str, seed: int) -> None:
         x = {
             i: literal(history[i], s, M[i]) if M[i] * (s.beta + squares[i] + s.l2) > 0 else max(0.0, s.lower) for i in v
         }
-        told = np.empty(1)
+        predicted = np.empty(1)
         base = twin_bias(twin)
-        twin.learn(Batch.from_rows([v], [y], float64=True), scores=told)
-        assert told[0] == pytest.approx(sum(x[i] * v[i] for i in v) + base, abs=1e-5)
-        slope = s.scalar_loss().slope(float(told[0]), y)
+        twin.learn(Batch.from_rows([v], [y], float64=True), scores=predicted)
+        assert predicted[0] == pytest.approx(sum(x[i] * v[i] for i in v) + base, abs=1e-5)
+        slope = s.scalar_loss().slope(float(predicted[0]), y)
         for i, value in v.items():
             g = slope * value
             sigma = M[i] / s.scale * (math.sqrt(squares[i] + g * g) - math.sqrt(squares[i]))
@@ -259,7 +259,7 @@ def test_extremes_stay_finite(float64: bool, kernels: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"indices": (5, 23)}, "an index needs to be below 23, got 23; "),
         ({"indices": (5, 2**32 - 1)}, "got 4294967295; "),
@@ -274,9 +274,9 @@ def test_extremes_stay_finite(float64: bool, kernels: str) -> None:
 )
 @pytest.mark.parametrize("float64", [True, False])
 def test_a_bad_row_is_refused_and_changes_nothing(
-    change: dict[str, tuple[int, Any]], told: str, float64: bool, kernels: str
+    change: dict[str, tuple[int, Any]], message: str, float64: bool, kernels: str
 ) -> None:
-    batch = replace(stream(3, plain=True), first_row=100, origin="clicks.vw")
+    batch = replace(stream(3, complete=True), first_row=100, origin="clicks.vw")
     engine = Engine(spec("logistic", float64=float64))
     engine.learn(batch)
     before = engine.copy()
@@ -287,7 +287,7 @@ def test_a_bad_row_is_refused_and_changes_nothing(
         with pytest.raises(InvalidInput) as caught:
             engine.learn(replace(batch, **{name: column}))
         assert str(caught.value).startswith(f"clicks.vw: row {100 + row}: a")
-        assert told in str(caught.value)
+        assert message in str(caught.value)
         if name in ("indices", "values"):
             with pytest.raises(InvalidInput):
                 engine.score(replace(batch, **{name: column}))

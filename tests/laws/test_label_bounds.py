@@ -238,7 +238,7 @@ def test_no_row_costs_more_than_its_own_loss(loss: str, seed: int) -> None:
 @pytest.mark.parametrize("loss", [name for name in LABELLED if name != "poisson"])
 def test_a_receipt_bounds_the_rows_by_their_losses(loss: str, options: str, float64: bool) -> None:
     """Row terms and stability together are at most the scale's own loss above the least, with every option."""
-    for batch in (stream(8, loss), stream(9, loss, plain=True)):
+    for batch in (stream(8, loss), stream(9, loss, complete=True)):
         s = spec(loss, **{**OPTIONS[options], "float64": float64})
         engine = Engine(s, receipt=True)
         engine.learn(batch)

@@ -27,7 +27,8 @@ from oracles.any_label import AnyLabel
 
 UNIT_FREE = ("squared", "absolute", "quantile")  # Huber loss has a unit of its own
 SCALES = [pytest.param({"scale": 0.3}, id="one"), pytest.param({"scale": AUTO}, id="eight"),
-          pytest.param({"scale": AUTO, "level": True}, id="levels")]  # fmt: skip
+          pytest.param({"scale": AUTO, "level": True}, id="levels"),
+          pytest.param({"scale": AUTO, "coin": True, "dense": True}, id="coin and columns")]  # fmt: skip
 
 
 # ---- units and origins ----
@@ -220,7 +221,7 @@ def test_what_one_label_has_made_is_learned_anew_as_the_oracle_does(loss: str, n
     expected = {"rows": L.rows, "weight": L.weight, "least": L.least, "most": L.most, "offset": L.m, "unit": L.U}
     for key, value in expected.items():
         assert known[key] == pytest.approx(value, rel=1e-9), key
-    np.testing.assert_allclose(engine.state["hedge"][:3], [oracle.C, oracle.D, oracle.paid_before], rtol=1e-6)
+    np.testing.assert_allclose(engine.state["hedge"][:3], [oracle.C, oracle.D, oracle.recent_loss], rtol=1e-6)
     for numpy in (False, True):
         replay = Replay(s, retire=True, numpy=numpy)
         replay.learn(batch)

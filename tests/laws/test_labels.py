@@ -128,7 +128,7 @@ def test_rows_without_label_or_weight_change_nothing(loss: str, scale: Any) -> N
     engine = Engine(spec(loss, scale=scale), receipt=True)
     engine.learn(stream(5, loss))
     before, known = state_of(engine), engine.copy()
-    rows = stream(6, loss, plain=True)
+    rows = stream(6, loss, complete=True)
     scores, losses = np.empty((2, len(rows)))
     engine.learn(replace(rows, y=np.full(len(rows), np.nan)), scores=scores, losses=losses)
     assert np.isnan(losses).all()

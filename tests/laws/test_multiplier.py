@@ -146,8 +146,8 @@ def test_ball_with_flat_coordinates(n: int, flat: int, seed: int) -> None:
     live = order < n
     inner = slow_ball(lam, z, 1.0)[order[live]]
     np.testing.assert_allclose(x[live], inner, atol=1e-12)
-    room = math.sqrt(max(1.0 - float(inner @ inner), 0.0)) if np.linalg.norm(inner) < 1 - 1e-12 else 0.0
-    want = shrink(near[~live], room, 2.0)
+    rest = math.sqrt(max(1.0 - float(inner @ inner), 0.0)) if np.linalg.norm(inner) < 1 - 1e-12 else 0.0
+    want = shrink(near[~live], rest, 2.0)
     np.testing.assert_allclose(x[~live], want, atol=1e-12)
 
 
@@ -201,15 +201,15 @@ def test_active_set_meets_the_conditions_of_optimality(n: int, equal: int, shape
     guess = rng.random(3 * n) < 0.2
     kept = guess.copy()
     far = np.full(n, 1e3)
-    found = active_set(conic, H, z, inside, (-far, far), guess, 15)
+    solution = active_set(conic, H, z, inside, (-far, far), guess, 15)
     np.testing.assert_array_equal(guess, kept)
-    if found is None:  # it may give up, but it may not be wrong
+    if solution is None:  # it may give up, but it may not be wrong
         return
-    slack = d - C @ found.w
+    slack = d - C @ solution.w
     assert slack.min() >= -1e-10
-    np.testing.assert_allclose(A @ found.w, A @ inside, atol=1e-10)
+    np.testing.assert_allclose(A @ solution.w, A @ inside, atol=1e-10)
     rows = np.vstack((A, C[slack < 1e-9]))
-    slope = psd.apply(H, found.w) + z
+    slope = psd.apply(H, solution.w) + z
     prices = np.linalg.lstsq(rows.T, -slope, rcond=None)[0] if len(rows) else np.zeros(0)
     np.testing.assert_allclose(rows.T @ prices, -slope, atol=1e-8 * (1 + np.abs(slope).max()))
     assert np.all(prices[len(A) :] >= -1e-7 * (1 + np.abs(prices).max(initial=0.0)))

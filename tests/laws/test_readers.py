@@ -95,13 +95,13 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 def read(source: data.Source, threads: int = 0) -> tuple[list[Row], str]:
     """The rows, and what was said of the first bad one."""
     actual: list[data.Batch] = []
-    said = ""
+    message = ""
     try:
         for batch, _ in source.read(threads=threads):
             actual.append(batch)
     except FtprlError as error:
-        said = str(error)
-    return rows_of(actual), said
+        message = str(error)
+    return rows_of(actual), message
 
 
 def assert_like_twin(path: Path, content: bytes, kind: str, options: dict[str, Any]) -> None:
@@ -115,11 +115,11 @@ def assert_like_twin(path: Path, content: bytes, kind: str, options: dict[str, A
     if bad:
         assert source.first_bad is not None
         assert source.first_bad.startswith(f"{path}:{bad[0]}: expected ")
-    actual, said = read(data.open(path, **options))
+    actual, message = read(data.open(path, **options))
     same(actual, rows[:before])
-    assert bool(said) == bool(bad)
-    assert said.startswith(f"{path}:{bad[0]}: expected " if bad else "")
-    assert said.isprintable()
+    assert bool(message) == bool(bad)
+    assert message.startswith(f"{path}:{bad[0]}: expected " if bad else "")
+    assert message.isprintable()
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -182,11 +182,11 @@ def test_tables_equal_their_twin(folder: Path, table: tuple[str, str], options: 
     sep, text = table
     path = write(folder, "a.csv", text.encode())
     _, _, body = text.partition("\n")
-    said: tuple[tuple[dict[str, Any], Twin], ...] = (
+    readings: tuple[tuple[dict[str, Any], Twin], ...] = (
         ({"positive": "1"}, Twin(**options, positive=b"1")),
         ({"loss": "squared"}, Twin(**options, binary=False)),
     )
-    for wish, twin in said:
+    for wish, twin in readings:
         rows, bad = read_csv(body, sep, partial(twin.fields, columns=COLUMNS))
         source = data.open(path, sep=sep, columns=dict(COLUMNS), on_bad_row="skip", **wish, **options)
         same(rows_of(source.batches()), rows)
@@ -212,10 +212,10 @@ def test_blocks_do_not_matter(
             source = data.open(path, block_size=size, **options)
         except FtprlError as error:
             return [], str(error), 0, None
-        rows, said = read(source, threads)
+        rows, message = read(source, threads)
         return (
             [keys(row) for row in rows],
-            said.replace(" (is a quote not closed?)", ""),
+            message.replace(" (is a quote not closed?)", ""),
             source.bad_rows,
             source.first_bad,
         )
@@ -268,14 +268,14 @@ SOUP = st.lists(st.sampled_from([*b" \t|:'\n\r#\",;.eE+-019aN\x00\xff\xc3\xa9"])
 def test_no_bytes_make_it_fall_over(folder: Path, content: bytes, name: str, skip: bool, header: bool) -> None:
     path = folder / name
     path.write_bytes(content)
-    said, header = "", header or name not in ("c.csv", "c.tsv")  # only a table may lack one
+    message, header = "", header or name not in ("c.csv", "c.tsv")  # only a table may lack one
     try:
-        _, said = read(data.open(path, on_bad_row="skip" if skip else "raise", header=header, dim=1000))
+        _, message = read(data.open(path, on_bad_row="skip" if skip else "raise", header=header, dim=1000))
     except BadFormat as error:
-        said = str(error)
-    assert said.startswith(f"{path}:" if said else "")
-    assert said.isprintable()
-    assert len(said) < 300 + len(str(path))
+        message = str(error)
+    assert message.startswith(f"{path}:" if message else "")
+    assert message.isprintable()
+    assert len(message) < 300 + len(str(path))
 
 
 @SLOW

@@ -110,9 +110,9 @@ def chain(c: StreamCertificate) -> None:
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("seed", [11, 12, 13])
 def test_one_scale_is_the_theorem_taken_literally(seed: int, options: str) -> None:
-    given_spec = spec("logistic", float64=True, **OPTIONS[options])
+    own_spec = spec("logistic", float64=True, **OPTIONS[options])
     batch = stream(seed)
-    engine, literal = Engine(given_spec, receipt=True), Literal(given_spec)
+    engine, literal = Engine(own_spec, receipt=True), Literal(own_spec)
     engine.learn(batch)
     literal.learn(batch)
     c = own_certificate(engine)
@@ -128,16 +128,16 @@ def test_one_scale_is_the_theorem_taken_literally(seed: int, options: str) -> No
 @settings(max_examples=60, deadline=None)
 def test_the_chain_holds_for_any_comparator(seed: int, options: str, several: bool) -> None:
     more = {**OPTIONS[options]} | ({"scale": (0.05, 0.4, 2.0)} if several else {})
-    given_spec = spec("logistic", float64=True, **more)
-    engine = Engine(given_spec, receipt=True)
+    own_spec = spec("logistic", float64=True, **more)
+    engine = Engine(own_spec, receipt=True)
     engine.learn(stream(seed))
     rng = np.random.default_rng(seed)
-    u = np.clip(rng.normal(size=given_spec.dim) * 10 ** rng.uniform(-2, 1), given_spec.lower, given_spec.upper)
-    bias = float(rng.normal()) if given_spec.intercept else 0.0
+    u = np.clip(rng.normal(size=own_spec.dim) * 10 ** rng.uniform(-2, 1), own_spec.lower, own_spec.upper)
+    bias = float(rng.normal()) if own_spec.intercept else 0.0
     at = certificate_against(engine, fixed_weights(u, bias), Comparison("model"))
     chain(at)
     chain(own_certificate(engine))
-    if given_spec.lower <= 0 <= given_spec.upper:
+    if own_spec.lower <= 0 <= own_spec.upper:
         chain(box_certificate(engine, float(10 ** rng.uniform(-2, 1))))
 
 
@@ -234,8 +234,8 @@ def test_labels_against_the_prediction(kind: str, loss: str, several: bool) -> N
         chain(c)
     u, bias, of = engine.weights(), engine.bias(), engine.spec.scalar_loss()
     fixed = [sum(u[i] * v for i, v in row.items()) + bias for row in rows]
-    paid = [of.value(a, y) - of.value(b, y) for a, b, y in zip(scores, fixed, labels, strict=True)]
-    assert math.fsum(paid) <= own.regret + own.rounding + 1e-9 * engine.progress.loss
+    regrets = [of.value(a, y) - of.value(b, y) for a, b, y in zip(scores, fixed, labels, strict=True)]
+    assert math.fsum(regrets) <= own.regret + own.rounding + 1e-9 * engine.progress.loss
     if loss == "logistic" and not several:
         slopes = [of.slope(a, y) for a, y in zip(scores, labels, strict=True)]
         terms = [s * (a - b) for s, a, b in zip(slopes, scores, fixed, strict=True)]
@@ -248,8 +248,8 @@ def test_labels_against_the_prediction(kind: str, loss: str, several: bool) -> N
 def test_the_papers_ratio_where_it_is_one(seed: int, radius: float, adverse: bool) -> None:
     """0/1 features, beta = 0, h = D/2, bounds equal to the box: B_R is at most sqrt 2 times the best diagonal bound."""
     rng = np.random.default_rng(seed)
-    given_spec = Spec(dim=30, scale=radius, beta=0.0, lower=-radius, upper=radius, intercept=False)
-    engine = Engine(given_spec, receipt=True)
+    own_spec = Spec(dim=30, scale=radius, beta=0.0, lower=-radius, upper=radius, intercept=False)
+    engine = Engine(own_spec, receipt=True)
     for _ in range(60):
         row = {int(i): float(rng.choice([1.0, -1.0])) for i in np.unique(rng.zipf(1.5, 4) % 30)}
         y = float(rng.choice([-1.0, 1.0]))
@@ -349,8 +349,8 @@ def test_gradients_that_a_float32_absorbs_are_counted(name: str, scale: float, f
     for c, u in ((own_certificate(engine), float(engine.weights()[0])), (box_certificate(engine, 0.5), None)):
         if u is None:
             u = -math.copysign(0.5, math.fsum(slopes.tolist()))
-        paid = batch.weight * (losses - own.arrays(offsets + u * batch.values, batch.y)[0])
-        assert math.fsum(paid.tolist()) <= c.regret + c.rounding
+        regrets = batch.weight * (losses - own.arrays(offsets + u * batch.values, batch.y)[0])
+        assert math.fsum(regrets.tolist()) <= c.regret + c.rounding
         if loss == "logistic":  # where the stated regret is the linear one
             exact = math.fsum((slopes * scores).tolist()) - u * math.fsum(slopes.tolist())
             assert abs(c.regret - exact) <= c.rounding + 1e-9 * float(np.abs(slopes * scores).sum()) * 2.0**-20

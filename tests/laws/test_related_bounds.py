@@ -113,10 +113,10 @@ def test_pegasos_is_logarithmic_with_its_penalty(rows: np.ndarray) -> None:
     points = np.array(plays(Pegasos(CUBE, l2), rows)[:-1])
     S = rows.sum(axis=0)
     best = np.clip(-S / (l2 * T), -1, 1)
-    paid = float((points * rows).sum() + 0.5 * l2 * (points**2).sum())
+    total = float((points * rows).sum() + 0.5 * l2 * (points**2).sum())
     most = float(np.linalg.norm(rows + l2 * points, axis=1).max())
     least = float(S @ best) + 0.5 * l2 * T * float(best @ best)
-    assert paid - least <= most**2 * (1 + math.log(T)) / (2 * l2) + 1e-9
+    assert total - least <= most**2 * (1 + math.log(T)) / (2 * l2) + 1e-9
 
 
 def test_newton_is_logarithmic_on_portfolios() -> None:
@@ -126,15 +126,15 @@ def test_newton_is_logarithmic_on_portfolios() -> None:
     R = rng.uniform(0.5, 2.0, size=(T, 3)) * np.array([1.0, 1.1, 0.9])
     D, most = F.diameter(), 2 * math.sqrt(3) / 0.5
     learner = OnlineNewtonStep(F, 0.5 * min(1 / (4 * most * D), 1.0))
-    state, paid = learner.init(), 0.0
+    state, total = learner.init(), 0.0
     for r in R:
         w = float(r @ state.x)
-        paid -= math.log(w)
+        total -= math.log(w)
         state = learner.update(state, -r / w)
     x = np.full(3, 1 / 3)
     for _ in range(2000):
         x = x * (R / (R @ x)[:, None]).mean(axis=0)
-    assert paid + np.log(R @ x).sum() <= 5 * (1 + most * D) * 3 * math.log(T)
+    assert total + np.log(R @ x).sum() <= 5 * (1 + most * D) * 3 * math.log(T)
 
 
 def test_perturbed_leader_keeps_its_expected_regret() -> None:

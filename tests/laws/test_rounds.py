@@ -1,4 +1,4 @@
-"""The laws of rounds of several rows: their twin, their cuts, and the same bits over tables in several places."""
+"""The laws of rounds of several rows: their twin, their cuts, and the same bits over several tables."""
 
 from typing import Any
 
@@ -134,8 +134,8 @@ def test_cuts_at_the_ends_of_rounds_change_no_bit(seed: int, float64: bool, grid
 
 @law(6)
 @given(seed=SEEDS, cells64=st.booleans(), grid=st.sampled_from(GRIDS), tables=st.integers(1, 5))
-def test_tables_in_several_places_give_the_same_bits(seed: int, cells64: bool, grid: Any, tables: int) -> None:
-    """A round of blocks read in several places, over shards in several places, is the round of one table."""
+def test_several_tables_give_the_same_bits(seed: int, cells64: bool, grid: Any, tables: int) -> None:
+    """A round of blocks that several readers read, over shards of several tables, is the round of one table."""
     batch = stream(seed, rows=300, dim=200)
     s = spec("logistic", 200, float64=cells64, scale=grid)
     one, mixer = Engine(s, receipt=True), Engine(s, receipt=True)

@@ -28,11 +28,11 @@ use_instruction_set("")
 GRIDS = ((0.05, 0.4), (0.02, 0.1, 0.5, 2.5), AUTO[1:6], AUTO, tuple(0.01 * 1.7**k for k in range(16)))
 
 
-def told(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.ndarray]:
-    """Everything a learner can tell after a batch."""
+def results_of(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.ndarray]:
+    """Everything that a batch changes in a learner."""
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
     progress = learner.learn(batch, scores=scores, losses=losses)
-    some = {"scores": scores, "losses": losses, "told": np.array([progress.loss, progress.weight, progress.rows])}
+    some = {"scores": scores, "losses": losses, "totals": np.array([progress.loss, progress.weight, progress.rows])}
     some |= {"after": learner.score(batch), "intercept": learner.intercept.copy(), "tallies": learner.tallies.copy()}
     some |= {f"weights {k}": learner.weights(k) for k in range(len(learner.spec.scales))}
     return some | {name: a.copy() for name, a in {**learner.parts, **mixed(learner)}.items()}
@@ -70,12 +70,12 @@ def test_kernel_equals_twin_to_the_bit(
     batch = stream(seed, rows=60, float64=values64)
     more = {**OPTIONS[options], "scale": grid, "share": share, "stack": stack}
     s = spec("logistic", float64=cells64, **more)
-    expected = told(ReferenceScales(s), batch)
+    expected = results_of(ReferenceScales(s), batch)
     for name in KERNELS:
         use_instruction_set(name)
         for receipt in (True, False):
             engine = Engine(s, receipt=receipt)
-            assert_same(told(engine, batch), expected, receipt)
+            assert_same(results_of(engine, batch), expected, receipt)
             assert receipt or not (engine.intercept[2].any() or engine.state["sums"].any())
             lanes = -(-len(grid) // 4) * 4
             assert not engine.cells[:, 2 * lanes + 2 :].any()  # what fills a cell up
@@ -93,7 +93,7 @@ def test_long_blocks_equal_the_twin(share: Any) -> None:
     )  # fmt: skip
     s = spec("logistic", 5, scale=AUTO[:6], share=share, float64=True)
     twin, engine = ReferenceScales(s), Engine(s, receipt=True)
-    assert_same(told(engine, rows), told(twin, rows))
+    assert_same(results_of(engine, rows), results_of(twin, rows))
     windows = engine.state["windows"]
     assert (windows[2] == windows[0] + windows[1]).all()  # as it was at row 4096
     assert (windows[:, :-1] >= windows[:, -1:]).all()
@@ -134,25 +134,25 @@ def test_a_lane_is_a_single_scale_when_values_are_signs(
 def test_the_cut_into_batches_changes_no_bit(seed: int, cuts: list[int], grid: tuple[float, ...]) -> None:
     batch = stream(seed)
     s = spec("logistic", scale=grid, l1=0.05)
-    whole, pieces = Engine(s, receipt=True), Engine(s, receipt=True)
+    whole, in_parts = Engine(s, receipt=True), Engine(s, receipt=True)
     scores, parts = np.empty(len(batch)), []
     whole.learn(batch, scores=scores)
     for start, stop in itertools.pairwise([0, *sorted(cuts), len(batch)]):
         part = np.empty(stop - start)
-        pieces.learn(batch[start:stop], scores=part)
+        in_parts.learn(batch[start:stop], scores=part)
         parts.append(part)
     np.testing.assert_array_equal(np.concatenate(parts), scores)
     for name in ("cells", "intercept", "tallies"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
+        np.testing.assert_array_equal(getattr(whole, name), getattr(in_parts, name))
     for name, array in whole.state.items():
-        np.testing.assert_array_equal(array, pieces.state[name])
+        np.testing.assert_array_equal(array, in_parts.state[name])
 
 
 @pytest.mark.parametrize("float64", [True, False])
 @law(6)
 @given(seed=SEEDS, powers=st.lists(st.integers(-40, 40), min_size=23, max_size=23))
 def test_the_unit_of_a_feature_changes_no_prediction(float64: bool, seed: int, powers: list[int]) -> None:
-    batch = stream(seed, plain=True)
+    batch = stream(seed, complete=True)
     unit = 2.0 ** np.array(powers)
     s = spec("logistic", float64=float64, scale=AUTO)
     one, other = Engine(s), Engine(s)
@@ -167,7 +167,7 @@ def streams_of(kind: str, seed: int, loss: str, rows: int = 400) -> Batch:
     """Streams to try guarantees on."""
     rng = np.random.default_rng(seed)
     if kind == "sparse":
-        return stream(seed, loss, rows=rows, plain=True)
+        return stream(seed, loss, rows=rows, complete=True)
     y = labels(rng, loss, rows)
     X = rng.normal(size=(rows, 4)) * 10 ** rng.uniform(-2, 2, size=4)
     weight = np.ones(rows)
@@ -253,8 +253,8 @@ def test_extremes_stay_finite(float64: bool) -> None:
             s = Spec(dim=2, float64=float64, scale=grid, share=share)
             engine = Engine(s, receipt=True)
             with np.errstate(all="ignore"):
-                expected = told(ReferenceScales(s), batch)
-            actual = told(engine, batch)
+                expected = results_of(ReferenceScales(s), batch)
+            actual = results_of(engine, batch)
             assert_same(actual, expected)
             for name, array in actual.items():
                 assert np.isfinite(array).all(), name
@@ -264,7 +264,7 @@ def test_rows_without_label_or_weight_change_nothing() -> None:
     engine = Engine(spec("logistic", scale=AUTO), receipt=True)
     engine.learn(stream(5))
     before = engine.copy()
-    rows = stream(6, plain=True)
+    rows = stream(6, complete=True)
     scores, losses = np.empty((2, len(rows)))
     engine.learn(replace(rows, y=np.full(len(rows), np.nan)), scores=scores, losses=losses)
     assert np.isnan(losses).all()
@@ -333,25 +333,25 @@ def test_scales_are_dropped_at_the_same_row_however_rows_are_cut(unlearned: str)
     y[:200], weight[:200] = (np.nan, 1.0) if unlearned == "label" else (1.0, 0.0)
     batch = replace(batch, y=y, weight=weight)
     s = Spec(dim=2, scale=AUTO)
-    whole, pieces, kept = Engine(s, receipt=True), Engine(s, receipt=True), Engine(s, receipt=True, retire=False)
+    whole, in_parts, kept = Engine(s, receipt=True), Engine(s, receipt=True), Engine(s, receipt=True, retire=False)
     scores, losses, parts = np.empty(len(batch)), np.empty(len(batch)), np.empty(len(batch))
     totals = whole.learn(batch, scores=scores, losses=losses)
     kept.learn(batch)
     for at in range(0, len(batch), 10_007):
-        pieces.learn(batch[at : at + 10_007], scores=parts[at : at + 10_007])
+        in_parts.learn(batch[at : at + 10_007], scores=parts[at : at + 10_007])
         stops = at + 10_007 >= 2**17 + 200
-        assert bool(pieces.spec.retired) == stops
+        assert bool(in_parts.spec.retired) == stops
     assert len(whole.spec.scales) == 4
-    assert whole.spec == pieces.spec
+    assert whole.spec == in_parts.spec
     assert kept.spec == s
     np.testing.assert_array_equal(scores, parts)
     assert totals.rows == whole.progress.rows == 2**17 + 800
     assert totals.loss == pytest.approx(whole.progress.loss)
     assert np.isnan(losses).any() == (unlearned == "label")
     for name in ("cells", "intercept", "tallies"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(pieces, name))
+        np.testing.assert_array_equal(getattr(whole, name), getattr(in_parts, name))
     for name, array in whole.state.items():
-        np.testing.assert_array_equal(array, pieces.state[name])
+        np.testing.assert_array_equal(array, in_parts.state[name])
 
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma"])

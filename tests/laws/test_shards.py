@@ -1,4 +1,4 @@
-"""The laws of a table in several places: the bits of one table, for any number of servers, readers and blocks."""
+"""The laws of a table that servers share: the bits of one table, for any number of servers, readers and blocks."""
 
 import pickle
 from typing import Any
@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 
 from ftprl import _core
 from ftprl.data import Batch
-from ftprl.data.far import FarRows, PackedRows, entries_in, entries_of
+from ftprl.data.remote_rows import PackedRows, RemoteRows, entries_in, entries_of
 from ftprl.linear import Engine, rounds
 from ftprl.linear.rounds import Coordinates
+from ftprl.linear.shard_messages import Announced
 from ftprl.linear.sharded_engine import ShardedEngine, faults_of
-from ftprl.linear.shards import Announced, owner_of, shards_of
+from ftprl.linear.shards import owner_of, shards_of
 from ftprl.linear.spec import AUTO
 from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
-from oracles.places import PlacesHere
+from oracles.actors import LocalActors
 
 GRIDS: tuple[Any, ...] = (0.1, (0.05, 0.4), AUTO[1:6], AUTO)
 LONG = 700  # rows, for rounds of one, two, four and eight
@@ -54,7 +55,7 @@ def test_servers_and_readers_give_the_bits_of_one_table(
     batch = stream(seed, rows=LONG, dim=60, float64=values64)
     s = spec("logistic", 60, float64=cells64, round_rows=64, **{**OPTIONS[options], "scale": grid})
     one = Engine(s, receipt=receipt)
-    apart = ShardedEngine(Engine(s, receipt=receipt), PlacesHere(servers, 2), alone=ALONE)
+    apart = ShardedEngine(Engine(s, receipt=receipt), LocalActors(servers, 2), alone=ALONE)
     outputs = [[np.empty(LONG), np.empty(LONG), np.empty((LONG, 2))] for _ in range(2)]
     # Cut where a round ends, so that both end it there.
     middle = [end for end in rounds.round_ends(rounds.learns(batch), 0, 64) if end < 400][-1]
@@ -91,11 +92,11 @@ def _saved(engine: Engine) -> list[int]:
 def test_rounds_of_several_blocks(
     seed: int, grid: Any, servers: int, block: int, receipt: bool, cuts: list[int]
 ) -> None:
-    """The entries of rows may be in any number of pieces, and a round in any number of blocks."""
+    """The entries of rows may be in any number of slices, and a round in any number of blocks."""
     batch = stream(seed, rows=LONG, dim=40)
     s = spec("logistic", 40, scale=grid, round_rows=64)
-    one, places = Engine(s, receipt=receipt), PlacesHere(servers, 3)
-    apart = ShardedEngine(Engine(s, receipt=receipt), places, alone=ALONE, block=block)
+    one, actors = Engine(s, receipt=receipt), LocalActors(servers, 3)
+    apart = ShardedEngine(Engine(s, receipt=receipt), actors, alone=ALONE, block=block)
     learned, start = rounds.learns(batch), 0
     for end in rounds.round_ends(learned, 0, 64):
         rows = batch[start:end]
@@ -108,9 +109,9 @@ def test_rounds_of_several_blocks(
         else:
             one.learn(rows)
         start = end
-    some = in_pieces(batch[:start], places, cuts)
+    some = in_slices(batch[:start], actors, cuts)
     apart.learn(some)
-    assert some.far is not None
+    assert some.remote is not None
     every = sum(array.nbytes for array in entries_of(batch[:start])) + 8 * start  # each row is moved once, if at all
     assert 0 < apart.exchange.entries <= every
     apart.gather()
@@ -118,35 +119,37 @@ def test_rounds_of_several_blocks(
 
 
 def _core_baseline(engine: Engine, rows: Batch) -> None:
-    """Have the baseline learn rows that the pieces of a round have learned."""
+    """Have the baseline learn rows that the steps of a round have learned."""
     baseline = _core.Baseline(engine.spec.loss, engine.spec.tau)
     baseline.numbers[...] = engine.baseline_state
     baseline.learn(rows.y, rows.weight)
     engine.baseline_state[...] = baseline.numbers
 
 
-def in_pieces(batch: Batch, places: PlacesHere, cuts: list[int]) -> Batch:
-    """The batch with its entries in other places, in pieces of these lengths and the rest."""
+def in_slices(batch: Batch, actors: LocalActors, cuts: list[int]) -> Batch:
+    """The batch with its entries in object stores, in slices of these lengths and the rest."""
     ends = [end for end in np.cumsum(cuts).tolist() if end < len(batch)]
-    pieces = []
+    slices = []
     for first, last in zip([0, *ends], [*ends, len(batch)], strict=True):
         rows = batch[first:last]
-        some = PackedRows.of(rows, ()).batch(places.put([entries_of(rows)]), 0, f"node {first}")
-        assert some.far is not None
+        some = PackedRows.of(rows, ()).batch(actors.put([entries_of(rows)]), 0, f"node {first}")
+        assert some.remote is not None
         np.testing.assert_array_equal(some.y, rows.y)
         np.testing.assert_array_equal(some.weight, rows.weight)
-        pieces += some.far.pieces
-    return batch.replaced(far=FarRows(pieces), indices=batch.indices[:0], values=batch.values[:0], is_private=True)
+        slices += some.remote.slices
+    return batch.replaced(
+        remote=RemoteRows(slices), indices=batch.indices[:0], values=batch.values[:0], is_private=True
+    )
 
 
 @law(20)
 @given(seed=SEEDS, cuts=st.lists(st.integers(1, 30), max_size=5), first=st.integers(0, 60), count=st.integers(0, 60))
-def test_pieces_of_rows_are_these_rows(seed: int, cuts: list[int], first: int, count: int) -> None:
-    batch, places = stream(seed, rows=100), PlacesHere(1)
-    some = in_pieces(batch, places, cuts)[first : first + count]
-    assert some.far is not None
-    assert len(some) == len(some.far) == count
-    entries = entries_in(some.far.pieces, places.get([piece.handle for piece in some.far.pieces]))
+def test_slices_of_rows_are_these_rows(seed: int, cuts: list[int], first: int, count: int) -> None:
+    batch, actors = stream(seed, rows=100), LocalActors(1)
+    some = in_slices(batch, actors, cuts)[first : first + count]
+    assert some.remote is not None
+    assert len(some) == len(some.remote) == min(count, 100 - first)
+    entries = entries_in(some.remote.slices, actors.get([one.handle for one in some.remote.slices]))
     for mine, own in zip(entries, entries_of(batch[first : first + count]), strict=True):
         np.testing.assert_array_equal(mine, own)
 
@@ -202,7 +205,7 @@ def test_dropped_scales_are_dropped_everywhere(seed: int, servers: int) -> None:
     ends = rounds.round_ends(rounds.learns(batch), 0, 64)
     s = spec("logistic", 60, scale=AUTO, round_rows=64)
     one = Engine(s, receipt=True)
-    apart = ShardedEngine(Engine(s, receipt=True), PlacesHere(servers), alone=ALONE)
+    apart = ShardedEngine(Engine(s, receipt=True), LocalActors(servers), alone=ALONE)
     for engine in (one, apart):
         engine.learn(batch[: ends[-5]])
         engine.keep_scales(2)
@@ -218,7 +221,7 @@ def test_rows_that_no_learner_takes() -> None:
     faults = dict(faults_of(engine._core, batch))
     assert list(faults) == [1, 2]
     assert "label" in faults[1]
-    far = PackedRows.of(batch, tuple(faults.items())).batch(None, 0, "").far
-    assert far is not None
-    assert dict(far[1:].faults()) == {0: faults[1], 1: faults[2]}
-    assert dict(far[3:].faults()) == {}
+    remote = PackedRows.of(batch, tuple(faults.items())).batch(None, 0, "").remote
+    assert remote is not None
+    assert dict(remote[1:].faults()) == {0: faults[1], 1: faults[2]}
+    assert dict(remote[3:].faults()) == {}

@@ -188,10 +188,10 @@ class AnyLabel:
         self.mean_loss = self.stack_weight = 0.0
         self.n = 1 if K == 1 else K + 2
         self.w = np.full(self.n, 1.0 / self.n)  # within the mixture
-        self.C = self.D = self.paid_before = 0.0
+        self.C = self.D = self.recent_loss = 0.0
         self.stretch, self.stretch_loss, self.longest = 0, 0.0, 0
         self.lead = self.lead_gap = self.taught = 0.0
-        self.said = np.zeros(self.n)  # by the experts of the latest row
+        self.expert_scores = np.zeros(self.n)  # by the experts of the latest row
         self.rows = 0
 
     # ---- one row ----
@@ -243,12 +243,12 @@ class AnyLabel:
             self.longest, self.stretch, self.stretch_loss = self.stretch, 0, 0.0
             self._begin_anew(y, c)
         if self.rows >= FIRST_REVIEW and self.rows & (self.rows - 1) == 0:
-            if self.rows <= LAST_REVIEW and self.paid_before < self.D:
+            if self.rows <= LAST_REVIEW and self.recent_loss < self.D:
                 self._begin_anew(y, c)
-            self.paid_before = 0.0
+            self.recent_loss = 0.0
 
     def _begin_anew(self, y: float, c: float) -> None:
-        self.C = self.D = self.paid_before = 0.0
+        self.C = self.D = self.recent_loss = 0.0
         L = self.labels
         L.squares *= c / L.weight
         L.weight, L.since = c, min(L.since, c)
@@ -286,7 +286,7 @@ class AnyLabel:
         f = base + (unit * float(self.u[self.K :] @ np.array(self.e)) if self.levels else 0.0)
         stack = cut(SHARPENED * f, -1.0, 1.0) if self.loss == "hinge" else cut(f, L.lo, L.hi)
         experts = np.append(clipped, [stack, float(np.sign(L.mean)) if margin else L.m])
-        self.said = experts
+        self.expert_scores = experts
         return self._mixed(experts), experts, base, f
 
     @property
@@ -315,11 +315,11 @@ class AnyLabel:
         rate = 1.0 / max(1.0, self.lead_gap / SURE_GAP)
         return 1.0 / (1.0 + CAUTION * math.exp(-rate * self.lead))
 
-    def _follow_lead(self, ahead: float) -> None:
+    def _follow_lead(self, advantage: float) -> None:
         v, rate = self._trust(), 1.0 / max(1.0, self.lead_gap / SURE_GAP)
-        x = cut(rate * ahead, -32.0, 32.0)
+        x = cut(rate * advantage, -32.0, 32.0)
         self.lead_gap += max(math.log1p(v * math.expm1(x)) - v * x, 0.0) / rate
-        self.lead = max(self.lead + ahead, 0.0)
+        self.lead = max(self.lead + advantage, 0.0)
 
     def _mix(self, p: float, experts: Vector, y: float, c: float) -> None:
         if self.loss in MARGIN:
@@ -334,16 +334,16 @@ class AnyLabel:
         else:
             label = y if loss in MARGIN else cut(y, L.lo, L.hi)
         losses = np.array([c * value(loss, s, label, self.tau) for s in experts.tolist()])
-        paid, low = c * value(loss, p, label, self.tau), float(losses.min())
-        self.paid_before += c * abs(value(loss, p, y, self.tau))
+        mixture_loss, low = c * value(loss, p, label, self.tau), float(losses.min())
+        self.recent_loss += c * abs(value(loss, p, y, self.tau))
         self.stretch_loss += float(losses[self._offset_at])
         if self.D == 0.0:
-            if paid - low > 2.0**-30 * self.paid_before:
-                self.C = self.D = paid - low
+            if mixture_loss - low > 2.0**-30 * self.recent_loss:
+                self.C = self.D = mixture_loss - low
             return
         logs = np.log(self.w) + ((low - losses) / self.D) * ln
         S = float(np.exp(logs).sum())
-        self.C = max(self.C + (paid - (low - math.log(S) * self.D / ln)), 0.0)
+        self.C = max(self.C + (mixture_loss - (low - math.log(S) * self.D / ln)), 0.0)
         if self.C > self.D:
             logs *= self.D / self.C
             self.D = self.C

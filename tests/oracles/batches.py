@@ -48,9 +48,9 @@ def check(batch: Batch, first_row: int) -> None:
     assert batch.first_row == first_row
 
 
-def same(found: list[Row], expected: list[Row]) -> None:
+def same(actual: list[Row], expected: list[Row]) -> None:
     """Rows with the same features in the same order, bit by bit."""
-    assert [keys(row) for row in found] == [keys(row) for row in expected]
+    assert [keys(row) for row in actual] == [keys(row) for row in expected]
 
 
 def keys(row: Row) -> tuple[Any, ...]:

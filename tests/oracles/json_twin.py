@@ -15,12 +15,12 @@ _SPECIAL = str.maketrans(" \t|:", "____")
 
 def _loads(line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line, object_pairs_hook=_Pairs)
+        parsed = json.loads(line, object_pairs_hook=_Pairs)
     except ValueError:
         raise Bad from None
-    if not isinstance(found, _Pairs):
+    if not isinstance(parsed, _Pairs):
         raise Bad
-    return found
+    return parsed
 
 
 class _Pairs(dict[str, Any]):
@@ -101,9 +101,9 @@ def _entry(entry: _Pairs, name: str) -> Iterator[tuple[str, float]]:
 
 def read_json_line(line: str, twin: Twin, label: str, ignore: set[str]) -> Row:
     """A line of JSON lines, all columns but the label read by their values."""
-    found = _loads(line)
+    parsed = _loads(line)
     pairs, y = [], math.nan
-    for key, value in found.pairs:
+    for key, value in parsed.pairs:
         if _checked(key) == label:
             if isinstance(value, dict | list):
                 raise Bad
@@ -116,22 +116,22 @@ def read_json_line(line: str, twin: Twin, label: str, ignore: set[str]) -> Row:
 
 def vw_text(line: str) -> str:
     """A line of VW's JSON as VW text; names must not have blanks, bars or colons."""
-    found = json.loads(line)
-    label, tag = _vw_label(found), found.get("_tag", "")
+    parsed = json.loads(line)
+    label, tag = _vw_label(parsed), parsed.get("_tag", "")
     head = f" '{tag}" if tag else " "
-    return label + head + _vw_namespace(found, "")
+    return label + head + _vw_namespace(parsed, "")
 
 
-def _vw_label(found: dict[str, Any]) -> str:
-    label = found.get("_label", "")
+def _vw_label(parsed: dict[str, Any]) -> str:
+    label = parsed.get("_label", "")
     if isinstance(label, dict):
         return f"{label.get('Label', '')} {label.get('Weight', 1.0)}"
     return str(label)
 
 
-def _vw_namespace(found: dict[str, Any], name: str) -> str:
+def _vw_namespace(parsed: dict[str, Any], name: str) -> str:
     own, inner = "", ""
-    for key, value in found.items():
+    for key, value in parsed.items():
         if key == "_text":
             own += " " + value.replace(":", "_").replace("|", "_")
         elif key.startswith("_") or value is None or value is False:

@@ -26,7 +26,7 @@ def grams(count: int, words: int, skips: int) -> list[tuple[int, ...]]:
     ]
 
 
-def pieces(word: str, shortest: int, longest: int) -> list[str]:
+def char_ngrams(word: str, shortest: int, longest: int) -> list[str]:
     """Runs of characters of a word between two blanks, or all of it if it is too short."""
     whole = f" {word} "
     if len(whole) < shortest:
@@ -34,6 +34,6 @@ def pieces(word: str, shortest: int, longest: int) -> list[str]:
     return [whole[i : i + n] for n in range(shortest, longest + 1) for i in range(len(whole) - n + 1)]
 
 
-def piece_hash(group: str, piece: str, seed: int = 0) -> int:
+def char_ngram_hash(group: str, characters: str, seed: int = 0) -> int:
     """That of a name in the namespace "group~"."""
-    return feature_hash(piece.encode(), feature_hash(f"{group}~".encode(), seed))
+    return feature_hash(characters.encode(), feature_hash(f"{group}~".encode(), seed))

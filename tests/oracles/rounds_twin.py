@@ -251,7 +251,7 @@ class ReferenceRounds:
         if self.mixing is None:
             score, value = scores[0], self.loss.value(scores[0], y) if y == y else y
         else:
-            score, value = self.mixing.learn(scores, y, weight, self.t) if learns else self.mixing.tell(scores, y)
+            score, value = self.mixing.learn(scores, y, weight, self.t) if learns else self.mixing.predict(scores, y)
         self.scores.append(score)
         self.losses.append(value)
         if not learns:

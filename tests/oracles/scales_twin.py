@@ -53,7 +53,7 @@ class ReferenceScales:
         self.sums = np.zeros((3, count))
         self.tallies = np.zeros(6)
         self.mixing = Mixing(spec, Additions(None, None))
-        self.said: dict[int, list[float]] = {}  # by the scales of rows whose labels arrive late
+        self.late_scores: dict[int, list[float]] = {}  # by the scales of rows whose labels arrive late
 
     @property
     def state(self) -> dict[str, Vector]:
@@ -128,15 +128,15 @@ class ReferenceScales:
             x, x0 = self._plays(cells, bases)
             result = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
             if late is not None and not learns:
-                self.said[late[r]] = result
+                self.late_scores[late[r]] = result
             if learns:
                 self.tallies[2] += 1.0
-                judged, stack = result if late is None else self.said.pop(late[r]), self._stack()
+                judged, stack = result if late is None else self.late_scores.pop(late[r]), self._stack()
                 score, value = self.mixing.learn(judged, y, weight, int(self.tallies[2]))
                 if late is not None:
                     self._learn_stack(stack, result, y, weight)
             else:
-                score, value = self.mixing.tell(result, y)
+                score, value = self.mixing.predict(result, y)
             if scores is not None:
                 scores[r] = score
             if losses is not None:
@@ -165,7 +165,7 @@ class ReferenceScales:
             indices, v = self._row(batch, r)
             x, x0 = self._plays(self._cells(indices), self._bases())
             result = [total(a * v) + float(b[0]) for a, b in zip(x, x0, strict=True)]
-            scores[r] = self.mixing.tell(result, math.nan)[0]
+            scores[r] = self.mixing.predict(result, math.nan)[0]
         return scores
 
     def weights(self, scale: int) -> Vector:

@@ -118,10 +118,10 @@ def test_red_is_exit_code_1(capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_holds_instead_must_hold_and_saves_nothing() -> None:
     """Another statement does not make the printed one right; when it fails, the line is red."""
     good, bad = Check("other", 0.1, "<=", 1.0), Check("other", 2.0, "<=", 1.0)
-    said = fake("false", 0.7, Verdict.FAILS)
+    experiment = fake("false", 0.7, Verdict.FAILS)
     for instead, red in ((good, False), (bad, True)):
         outcome = Outcome([Check("value", 0.7, "<=", 0.5)], instead=[instead], remark="synthetic data")
-        result = runner.Result(said, outcome, 0.0)
+        result = runner.Result(experiment, outcome, 0.0)
         assert outcome.verdict is Verdict.FAILS
         assert result.red is red
         assert result.to_dict()["instead"][0]["ok"] is not red
@@ -129,8 +129,8 @@ def test_what_holds_instead_must_hold_and_saves_nothing() -> None:
 
 def test_a_remark_stands_in_the_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = Outcome([Check("value", 0.2, "<=", 0.5)], remark="synthetic data")
-    said = replace(fake("good", 0.2), run=lambda full, step: outcome)
-    monkeypatch.setattr(registry, "chosen", lambda wanted: [said])
+    experiment = replace(fake("good", 0.2), run=lambda full, step: outcome)
+    monkeypatch.setattr(registry, "chosen", lambda wanted: [experiment])
     assert run(["paper", "run", "-j", "1"]) == 0
     assert "value: 0.2 <= 0.5 (synthetic data)" in capsys.readouterr().out
 
@@ -162,7 +162,7 @@ def test_docs_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_steps_are_told_as_they_happen() -> None:
-    heard: list[runner.Progress] = []
+    heard: list[runner.ExperimentProgress] = []
     runner.run([fake("a", 0.1), fake("b", 0.1)], on_progress=heard.append)
     assert [(p.name, p.text, p.done, p.total) for p in heard] == [
         ("a", "working", 0, 2),

@@ -46,9 +46,9 @@ def module(name: str) -> Any:
 
 
 def statement(name: str) -> Statement:
-    found = module(name).STATEMENT
-    assert isinstance(found, Statement)
-    return found
+    chosen = module(name).STATEMENT
+    assert isinstance(chosen, Statement)
+    return chosen
 
 
 def run(name: str) -> Outcome:
@@ -59,9 +59,9 @@ def run(name: str) -> Outcome:
 def test_verdict_figure_and_words(name: str) -> None:
     """The quick run gives the expected verdict and a figure whose axes are named; the words are there."""
     experiment = statement(name)
-    found = experiment.run(False, silent)
-    assert found.verdict is experiment.expected, [str(c) for c in (*found.stated, *found.corrected) if not c.ok]
-    assert all(c.ok for c in found.instead)
+    outcome = experiment.run(False, silent)
+    assert outcome.verdict is experiment.expected, [str(c) for c in (*outcome.stated, *outcome.corrected) if not c.ok]
+    assert all(c.ok for c in outcome.instead)
     assert experiment.name == name
     assert all(
         (
@@ -74,12 +74,12 @@ def test_verdict_figure_and_words(name: str) -> None:
         )
     )
     assert bool(experiment.correction) == (experiment.expected is not Verdict.HOLDS)
-    assert all(p.title and p.xlabel and p.ylabel for p in found.panels)
-    for panel in found.panels:
+    assert all(p.title and p.xlabel and p.ylabel for p in outcome.panels)
+    for panel in outcome.panels:
         for s in panel.series:
             assert len(np.asarray(s.x)) == len(np.asarray(s.y)) >= 2
             assert np.isfinite(np.asarray(s.y, dtype=float)).all()
-    assert draw.figure(found.panels).axes
+    assert draw.figure(outcome.panels).axes
 
 
 @pytest.mark.parametrize("name", ["scale-lp", "heavy-tail", "best-bound-limits"])
@@ -125,8 +125,8 @@ def spoiled(right: Callable[..., Any], factor: float) -> Callable[..., Any]:
     """A post-hoc optimum that is too small or too large."""
 
     def wrong(*args: Any, **more: Any) -> Any:
-        found = right(*args, **more)
-        return replace(found, value=factor * found.value) if isinstance(found, posthoc.PostHoc) else found
+        bound = right(*args, **more)
+        return replace(bound, value=factor * bound.value) if isinstance(bound, posthoc.PostHoc) else bound
 
     return wrong
 
@@ -180,9 +180,9 @@ def test_heavy_tail_without_the_exception(monkeypatch: pytest.MonkeyPatch) -> No
         return right(n, T, max(alpha, 1.3), rng)
 
     monkeypatch.setattr(target, "squares", lighter)
-    found = run("heavy-tail")
-    assert all(c.ok for c in found.stated)
-    assert found.verdict is Verdict.FAILS
+    outcome = run("heavy-tail")
+    assert all(c.ok for c in outcome.stated)
+    assert outcome.verdict is Verdict.FAILS
 
 
 def test_best_bound_limits_need_the_hard_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,8 +239,8 @@ def test_schedules_fall_and_are_played_as_the_library_plays_them() -> None:
     assert (rates > 0).all()
     assert (np.diff(rates, axis=1) <= 0).all()
     for proximal in (False, True):
-        found = target.scheduled(T, rates, proximal)
-        for row, value in zip(rates, found, strict=True):
+        values = target.scheduled(T, rates, proximal)
+        for row, value in zip(rates, values, strict=True):
             if proximal:
                 learner = FTPRL(instance.feasible, Fixed([1 / row[0], *np.diff(1 / row)]), instance.start)
             else:

@@ -145,15 +145,15 @@ def test_every_interval(name: str, rounds: int, seed: int) -> None:
     for a, b in itertools.combinations_with_replacement(range(1, rounds + 1), 2):
         if rng.random() > 0.2 and (a, b) != (1, rounds):
             continue
-        piece, S = learner.interval(game.state, a, b), rows[a - 1 : b].sum(axis=0)  # type: ignore[arg-type]
+        part, S = learner.interval(game.state, a, b), rows[a - 1 : b].sum(axis=0)  # type: ignore[arg-type]
         regret = float((rows[a - 1 : b] * X[a - 1 : b]).sum() - S @ F.vertex(S))
-        assert (piece.start, piece.end) == (a, b)
-        assert regret <= piece.regret + 1e-9
-        if piece.exact:
-            assert regret == pytest.approx(piece.regret, abs=1e-9)
-        assert_chain(piece.regret, piece.tight, piece.bound, piece.theorem)
-    for piece in learner.intervals(game.state):  # type: ignore[arg-type]
-        assert_chain(piece.regret, piece.tight, piece.bound, piece.theorem)
+        assert (part.start, part.end) == (a, b)
+        assert regret <= part.regret + 1e-9
+        if part.exact:
+            assert regret == pytest.approx(part.regret, abs=1e-9)
+        assert_chain(part.regret, part.tight, part.bound, part.theorem)
+    for part in learner.intervals(game.state):  # type: ignore[arg-type]
+        assert_chain(part.regret, part.tight, part.bound, part.theorem)
 
 
 def test_intervals_after_a_change() -> None:
@@ -162,15 +162,15 @@ def test_intervals_after_a_change() -> None:
     base = FTPRL(Box(-1, 1), Diagonal(2**0.5))
     learner = StronglyAdaptive(base, limit=2.0)
     game = play(learner, rows)
-    piece = learner.interval(game.state, 2001, 4000)  # type: ignore[arg-type]
+    part = learner.interval(game.state, 2001, 4000)  # type: ignore[arg-type]
     alone, x = 0.0, Game(base)
     for t, g in enumerate(rows):
         alone += float(g @ x.x) * (t >= 2000)
         x.observe(g)
-    assert piece.regret < (alone + 2000) / 2
-    assert piece.regret < 800
-    assert piece.theorem is not None
-    assert piece.theorem < 40 * math.log(4000) * math.sqrt(2000)
+    assert part.regret < (alone + 2000) / 2
+    assert part.regret < 800
+    assert part.theorem is not None
+    assert part.theorem < 40 * math.log(4000) * math.sqrt(2000)
 
 
 def test_any_learner_can_be_copied() -> None:

@@ -151,10 +151,10 @@ def test_regret_counts_the_penalty_per_round() -> None:
     rng = np.random.default_rng(3)
     F, term = L2Ball(2), Composite(0.3, 0.5, per_round=True)
     game = Game(FTPRL(F, Diagonal(), composite=term))
-    paid, S = 0.0, np.zeros(2)
+    total, S = 0.0, np.zeros(2)
     for _ in range(15):
         g = rng.normal(size=2)
-        paid += float(g @ game.x) + term.value(game.x)
+        total += float(g @ game.x) + term.value(game.x)
         S += g
         game.observe(g)
     made = game.certificate()
@@ -162,4 +162,4 @@ def test_regret_counts_the_penalty_per_round() -> None:
     best = min(float(S @ y) + 15 * term.value(y) for y in others)
     mine = float(S @ made.comparator) + 15 * term.value(made.comparator)
     assert mine <= best + 1e-9
-    assert made.regret == pytest.approx(paid - mine)
+    assert made.regret == pytest.approx(total - mine)

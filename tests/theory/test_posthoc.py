@@ -53,13 +53,13 @@ def test_diagonal_closed_forms(name: str, kind: str) -> None:
     """Closed forms of OPT_diag against CVXPY; the optimal Q attains it, and both terms are OPT/2 there."""
     F = CLOSED[name]
     G = stretched(GS[kind], F.dim)
-    found = best_bound(F, "diagonal", G)
+    best = best_bound(F, "diagonal", G)
     value, _ = opt_diagonal(F, G)
-    assert found.exact
-    assert found.value == pytest.approx(value, rel=1e-6)
-    N, rest = 0.5 * F.sq_diameter(found.Q), float((G / found.Q).sum())
-    assert pytest.approx(found.value / 2, rel=1e-9) == N
-    assert rest == pytest.approx(found.value / 2, rel=1e-9)
+    assert best.exact
+    assert best.value == pytest.approx(value, rel=1e-6)
+    N, rest = 0.5 * F.sq_diameter(best.Q), float((G / best.Q).sum())
+    assert pytest.approx(best.value / 2, rel=1e-9) == N
+    assert rest == pytest.approx(best.value / 2, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -67,7 +67,7 @@ def test_optimum_by_search(name: str) -> None:
     """OPT_diag once more without any solver: no random or searched diagonal is better."""
     F = CLOSED[name]
     G = stretched(GS["mixed"], F.dim)
-    found = best_bound(F, "diagonal", G)
+    best = best_bound(F, "diagonal", G)
 
     def value(logs: np.ndarray) -> float:
         lam = np.exp(logs)
@@ -75,11 +75,11 @@ def test_optimum_by_search(name: str) -> None:
 
     rng = np.random.default_rng(0)
     for _ in range(3):
-        start = np.log(found.Q) + rng.normal(size=F.dim)
+        start = np.log(best.Q) + rng.normal(size=F.dim)
         end = minimize(value, start, method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-9, "maxiter": 4000})
-        assert end.fun >= found.value * (1 - 1e-9)
-        assert value(start) > found.value
-    assert value(np.log(found.Q)) == pytest.approx(found.value)
+        assert end.fun >= best.value * (1 - 1e-9)
+        assert value(start) > best.value
+    assert value(np.log(best.Q)) == pytest.approx(best.value)
 
 
 @pytest.mark.parametrize("name", [*CLOSED, "polytope", "capped", "ellipsoid", "preimage l1"])
@@ -87,11 +87,11 @@ def test_const_closed_form(name: str) -> None:
     """OPT_const = D sqrt(2G) on any set, for N(aI) = a D²/2 by definition of D."""
     F = CLOSED.get(name, SETS.get(name))
     G = stretched(GS["mixed"], F.dim)
-    found = best_bound(F, "const", G)
+    best = best_bound(F, "const", G)
     a = np.geomspace(0.01, 100, 20001)
     tried = a * F.diameter() ** 2 / 2 + G.sum() / a
-    assert found.value == pytest.approx(tried.min(), rel=1e-6)
-    assert float(found.Q) == pytest.approx(a[tried.argmin()], rel=1e-3)
+    assert best.value == pytest.approx(tried.min(), rel=1e-6)
+    assert float(best.Q) == pytest.approx(a[tried.argmin()], rel=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -102,12 +102,12 @@ def test_full_closed_forms(seed: int) -> None:
     A = rng.normal(size=(3, 3)) + 2 * np.eye(3)
     for F in (L2Ball(3, 0.7), Ellipsoid(A)):
         GG = outer_sum(gs)
-        found = best_bound(F, "full", np.diagonal(GG), GG)
-        assert found.exact
-        assert found.value == pytest.approx(opt_full(F, gs), rel=1e-6)
-        Q = psd.dense(found.Q, 3)
-        assert 0.5 * F.sq_diameter(Q) == pytest.approx(found.value / 2)
-        assert np.trace(np.linalg.solve(Q, GG)) == pytest.approx(found.value / 2)
+        best = best_bound(F, "full", np.diagonal(GG), GG)
+        assert best.exact
+        assert best.value == pytest.approx(opt_full(F, gs), rel=1e-6)
+        Q = psd.dense(best.Q, 3)
+        assert 0.5 * F.sq_diameter(Q) == pytest.approx(best.value / 2)
+        assert np.trace(np.linalg.solve(Q, GG)) == pytest.approx(best.value / 2)
 
 
 def test_block_closed_form() -> None:
@@ -115,11 +115,11 @@ def test_block_closed_form() -> None:
     F = Product(L2Ball(2), L2Ball(2, 0.4))
     gs = np.random.default_rng(3).normal(size=(5, 4))
     G = (gs**2).sum(axis=0)
-    found = best_bound(F, "block", G)
-    assert found.value == pytest.approx(ROOT2 * (2 * math.sqrt(G[:2].sum()) + 0.8 * math.sqrt(G[2:].sum())))
+    best = best_bound(F, "block", G)
+    assert best.value == pytest.approx(ROOT2 * (2 * math.sqrt(G[:2].sum()) + 0.8 * math.sqrt(G[2:].sum())))
     parts = opt_full(F.sets[0], gs[:, :2]) + opt_full(F.sets[1], gs[:, 2:])
-    assert found.value == pytest.approx(parts, rel=1e-6)
-    assert found.value == pytest.approx(0.5 * F.sq_diameter(found.Q) + float((G / found.Q).sum()))
+    assert best.value == pytest.approx(parts, rel=1e-6)
+    assert best.value == pytest.approx(0.5 * F.sq_diameter(best.Q) + float((G / best.Q).sum()))
 
 
 PROGRAMS: dict[str, ConvexSet] = {
@@ -138,14 +138,14 @@ def test_diagonal_programs(name: str) -> None:
     """OPT_diag by program (vertices, ellipsoid) against CVXPY on vertices found by brute force."""
     F = PROGRAMS[name]
     G = stretched(GS["mixed"], F.dim)
-    found = best_bound(F, "diagonal", G, program=True)
-    assert found.exact
-    assert found.value == pytest.approx(opt_diagonal(F, G)[0], rel=1e-6)
-    N = float(N_diagonal(F, found.Q).value)
-    assert pytest.approx(found.value / 2, rel=1e-4) == N
+    best = best_bound(F, "diagonal", G, program=True)
+    assert best.exact
+    assert best.value == pytest.approx(opt_diagonal(F, G)[0], rel=1e-6)
+    N = float(N_diagonal(F, best.Q).value)
+    assert pytest.approx(best.value / 2, rel=1e-4) == N
     above = best_bound(F, "diagonal", G)
     assert not above.exact
-    assert above.value >= found.value * (1 - 1e-7)
+    assert above.value >= best.value * (1 - 1e-7)
 
 
 @pytest.mark.parametrize("name", [*[n for n in PROGRAMS if n != "ellipsoid"], "simplex", "l1", "box"])
@@ -154,10 +154,10 @@ def test_full_programs(name: str) -> None:
     F = PROGRAMS.get(name, CLOSED.get(name))
     gs = np.random.default_rng(2).normal(size=(6, F.dim))
     GG = outer_sum(gs)
-    found = best_bound(F, "full", np.diagonal(GG), GG, program=True)
-    assert found.value == pytest.approx(opt_full(F, gs), rel=1e-6)
+    best = best_bound(F, "full", np.diagonal(GG), GG, program=True)
+    assert best.value == pytest.approx(opt_full(F, gs), rel=1e-6)
     diagonal = best_bound(F, "diagonal", np.diagonal(GG), program=True)
-    assert found.value <= diagonal.value * (1 + 1e-7)
+    assert best.value <= diagonal.value * (1 + 1e-7)
 
 
 def test_a_simplex_gains_from_full_matrices() -> None:
@@ -217,6 +217,6 @@ def test_scaling_of_the_optimum() -> None:
 def test_coordinates_that_cost_nothing() -> None:
     """A coordinate without gradients and one without width add 0 to OPT_diag."""
     F = Box([0.0, 0.0, 1.0], [1.0, 2.0, 1.0])
-    found = best_bound(F, "diagonal", np.array([4.0, 0.0, 7.0]))
-    assert found.value == pytest.approx(ROOT2 * 2.0)
-    assert found.Q[1] == 0.0
+    best = best_bound(F, "diagonal", np.array([4.0, 0.0, 7.0]))
+    assert best.value == pytest.approx(ROOT2 * 2.0)
+    assert best.Q[1] == 0.0

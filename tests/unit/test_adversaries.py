@@ -103,7 +103,7 @@ def test_sign_adversary_pushes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: adversaries.heavy_tail(0, 5), "got 0;"),
         (lambda: adversaries.heavy_tail(5, 0), "got 0;"),
@@ -120,8 +120,8 @@ def test_sign_adversary_pushes_back() -> None:
         (lambda: adversaries.sign_adversary(CUBE, 0), "got 0;"),
     ],
 )
-def test_bad_arguments(make: Callable[[], Instance], told: str) -> None:
+def test_bad_arguments(make: Callable[[], Instance], message: str) -> None:
     """Found when the instance is made, not in its first round."""
     with pytest.raises(InvalidInput) as caught:
         make()
-    assert told in str(caught.value)
+    assert message in str(caught.value)

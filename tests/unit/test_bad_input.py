@@ -179,22 +179,22 @@ CONSTRUCTIONS: list[tuple[str, Callable[[], Any], str]] = [
 ]
 
 
-def assert_helpful(error: FtprlError, told: str) -> None:
+def assert_helpful(error: FtprlError, message: str) -> None:
     """One line; the value; a remedy after a semicolon."""
     text = str(error)
     assert isinstance(error, InvalidInput | Unsupported)
     assert "\n" not in text
-    assert told in text
+    assert message in text
     head, _, remedy = text.rpartition(";")
     assert len(head) > 10
     assert len(remedy.strip()) > 5
 
 
-@pytest.mark.parametrize(("make", "told"), [c[1:] for c in CONSTRUCTIONS], ids=[c[0] for c in CONSTRUCTIONS])
-def test_construction(make: Callable[[], Any], told: str) -> None:
+@pytest.mark.parametrize(("make", "message"), [c[1:] for c in CONSTRUCTIONS], ids=[c[0] for c in CONSTRUCTIONS])
+def test_construction(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(FtprlError) as caught:
         make()
-    assert_helpful(caught.value, told)
+    assert_helpful(caught.value, message)
 
 
 class Closes:
@@ -242,8 +242,8 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize(("call", "told"), [c[1:] for c in CALLS], ids=[c[0] for c in CALLS])
-def test_calls_of_a_game_change_nothing(name: str, call: Callable[[Game], Any], told: str) -> None:
+@pytest.mark.parametrize(("call", "message"), [c[1:] for c in CALLS], ids=[c[0] for c in CALLS])
+def test_calls_of_a_game_change_nothing(name: str, call: Callable[[Game], Any], message: str) -> None:
     game, twin = Game(LEARNERS[name]()), Game(LEARNERS[name]())
     for g in ([1.0, -0.3], [0.2, 0.5]):
         game.observe(g, loss=1.0)
@@ -251,7 +251,7 @@ def test_calls_of_a_game_change_nothing(name: str, call: Callable[[Game], Any], 
     state, ledger = game.state, game.ledger
     with pytest.raises(FtprlError) as caught:
         call(game)
-    assert_helpful(caught.value, told)
+    assert_helpful(caught.value, message)
     assert game.state is state
     assert game.ledger is ledger
     game.observe([0.4, -2.0], loss=0.5)
@@ -261,7 +261,7 @@ def test_calls_of_a_game_change_nothing(name: str, call: Callable[[Game], Any], 
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "message"),
     [
         ([[1.0, 2.0], [2.0, 1.0]], "-1"),
         ([[1.0, 0.5], [0.0, 1.0]], "0.5"),
@@ -273,14 +273,14 @@ def test_calls_of_a_game_change_nothing(name: str, call: Callable[[Game], Any], 
         (None, "None"),
     ],
 )
-def test_a_rule_that_gives_no_psd_matrix(bad: Any, told: str) -> None:
+def test_a_rule_that_gives_no_psd_matrix(bad: Any, message: str) -> None:
     game = Game(FTPRL(CUBE, Fixed(Closes(bad))))
     game.observe([1.0, 0.5])
     game.observe([1.0, 0.5])
     state, ledger = game.state, game.ledger
     with pytest.raises(InvalidInput, match=r"^Q_3 needs") as caught:
         game.observe([1.0, 0.5])
-    assert_helpful(caught.value, told)
+    assert_helpful(caught.value, message)
     assert game.state is state
     assert game.ledger is ledger
     game.observe([1.0, 0.5])

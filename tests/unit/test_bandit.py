@@ -86,7 +86,7 @@ def test_the_receipt_says_in_expectation() -> None:
     assert c.bound == pytest.approx(plain.certificate().bound + 0.3)  # T lipschitz step (2 + R/inner)
     assert "0.3 for the distance" in str(c)
     assert c.true_regret is None
-    assert game.certificate(best_loss=-1.0).true_regret == pytest.approx(game.paid + 1.0)
+    assert game.certificate(best_loss=-1.0).true_regret == pytest.approx(game.total_loss + 1.0)
 
 
 def test_the_same_seed_is_the_same_game() -> None:

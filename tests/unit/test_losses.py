@@ -110,7 +110,7 @@ def test_bad_quantile(tau: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: losses.logistic([1.0], 0), "got 0.0;"),
         (lambda: losses.hinge([1.0], 2.0), "got 2.0;"),
@@ -128,10 +128,10 @@ def test_bad_quantile(tau: float) -> None:
         (lambda: losses.logistic([1.0], "1"), "'1'"),  # type: ignore[arg-type]
     ],
 )
-def test_bad_rows(make, told: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_rows(make, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InvalidInput) as caught:
         make()
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert ";" in str(caught.value)
 
 

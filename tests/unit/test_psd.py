@@ -107,7 +107,7 @@ def test_as_psd_takes_what_is_psd(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("Q", "told"),
+    ("Q", "message"),
     [
         ([[1.0, 2.0], [2.0, 1.0]], "-1"),
         ([[1.0, 0.5], [0.0, 1.0]], "0.5"),
@@ -121,10 +121,10 @@ def test_as_psd_takes_what_is_psd(rng: np.random.Generator) -> None:
         ("no", "'no'"),
     ],
 )
-def test_as_psd_refuses(Q: object, told: str) -> None:
+def test_as_psd_refuses(Q: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=r"^Q needs ") as caught:
         psd.as_psd(Q, dim=2)  # type: ignore[arg-type]
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("w", [0.0, 2.0, [1.0, 5e-324], [0.0, 1.0], [3.0, 0.0]])

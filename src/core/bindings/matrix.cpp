@@ -9,25 +9,19 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/buffers.hpp"
 #include "readers/buffer.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
+using ftprl::bindings::array_of;
+
 template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-nb::object array_of(ftprl::Buffer<T>& buffer) {
-    const std::size_t size = buffer.size();
-    buffer.reserve(1);  // an empty array has an address, too
-    T* data = buffer.release();
-    const nb::capsule owner(data, [](void* p) noexcept { ftprl::Blocks::shared().give(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
-}
 
 // The entries of a batch under construction: those whose value is not 0 once it is rounded.
 template <class To>

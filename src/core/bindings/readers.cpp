@@ -1,5 +1,6 @@
 // The readers as Python sees them.
 #include "bindings/bindings.hpp"
+#include "bindings/buffers.hpp"
 #include "bindings/records.hpp"
 
 #include <nanobind/nanobind.h>
@@ -30,6 +31,7 @@ namespace nb = nanobind;
 
 namespace {
 
+using ftprl::bindings::array_of;
 using ftprl::bindings::seed_of;
 
 std::string text_of(const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); }
@@ -109,15 +111,6 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     options.grams = ftprl::Grams();
     if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
     throw nb::value_error("format must be 'vw', 'vwjson', 'libsvm', 'table', 'jsonl' or 'records'");
-}
-
-template <class T>
-nb::object array_of(ftprl::Buffer<T>& buffer) {
-    const std::size_t size = buffer.size();
-    buffer.reserve(1);  // an empty array has an address, too
-    T* data = buffer.release();
-    const nb::capsule owner(data, [](void* p) noexcept { ftprl::Blocks::shared().give(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
 // So many ones: one array for all batches whose values are all 1. It grows, and what was handed out stays.

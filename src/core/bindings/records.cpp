@@ -14,6 +14,9 @@ namespace {
 
 using Name = RecordParser::Name;
 
+constexpr int MOST_DICTS = 64;  // within each other, as in JSON lines
+const char* const TOO_DEEP = "expected at most 64 dicts within each other, got more";
+
 std::string text_of_key(nb::handle key) {
     Py_ssize_t size = 0;
     const nb::object text = PyUnicode_Check(key.ptr()) ? nb::borrow(key) : nb::object(nb::str(key));
@@ -70,9 +73,16 @@ void add_bytes(RecordParser& parser, const Name& name, const char* bytes, Py_ssi
     parser.add_text(name, Field{first, first + size, first + size});
 }
 
-// Values that are rare: those of NumPy and pandas, decimal numbers, and what no record may have. Code of Python's may
-// run, and change the dict: what is read has an owner.
+bool is_list(nb::handle value) {
+    return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()) || class_of(value) == "ndarray";
+}
+
+void add_list(RecordParser& parser, const Name& name, nb::handle key, nb::handle list);
+
+// Values that are rare: lists, those of NumPy and pandas, decimal numbers, and what no record may have. Code of
+// Python's may run, and change the dict: what is read has an owner.
 void add_other(RecordParser& parser, const Name& name, nb::object key, nb::object value) {
+    if (is_list(value)) return add_list(parser, name, key, value);
     const std::string type = class_of(value);
     if (type == "NAType" || type == "NaTType") return parser.add_missing(name);  // of pandas
     if (type == "bool" || type == "bool_")
@@ -96,8 +106,8 @@ void add_other(RecordParser& parser, const Name& name, nb::object key, nb::objec
         const std::string text = written(value);  // NumPy's own missing time is NaT
         return text == "NaT" ? parser.add_missing(name) : parser.add_text(name, field_of(text));
     }
-    parser.refuse_value("expected a number, text, a date, True, False or None, got " + type + " in column '" +
-                        text_of_key(key) + "'");
+    parser.refuse_value("expected a number, text, a date, True, False, None, a dict or a list, got " + type +
+                        " in column '" + text_of_key(key) + "'");
 }
 
 void add_value(RecordParser& parser, const Name& name, nb::handle key, nb::handle value) {
@@ -122,14 +132,107 @@ void add_value(RecordParser& parser, const Name& name, nb::handle key, nb::handl
     }
 }
 
-// A dict whose keys are all text.
-nb::dict with_text_keys(const nb::dict& items) {
-    bool is_text = true;
-    for (const auto& [key, value] : items) is_text = is_text && PyUnicode_CheckExact(key.ptr());
-    if (is_text) return items;
-    nb::dict named;
-    for (const auto& [key, value] : items) named[nb::str(key)] = value;
-    return named;
+void refuse_in_list(RecordParser& parser, nb::handle key, const char* what) {
+    parser.refuse_value("expected numbers, text, or dicts with a name and a value in a list, got " + std::string(what) +
+                        " in column '" + text_of_key(key) + "'");
+}
+
+// The name of an element as JSON lines have it. False for one that is none.
+bool read_element_name(nb::handle value, std::string& name) {
+    char room[LONGEST_VALUE];
+    if (PyUnicode_Check(value.ptr()) || (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr()))) {
+        name = text_of_key(value);
+    } else if (PyBool_Check(value.ptr())) {
+        name.assign(room, write_value(room, value.ptr() == Py_True));
+    } else if (PyFloat_Check(value.ptr())) {
+        name.assign(room, write_value(room, PyFloat_AS_DOUBLE(value.ptr())));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+// An element with a name: a dict with the keys `name` (or `key`) and `value`.
+void add_named_element(RecordParser& parser, const Name& name, nb::handle key, const nb::dict& element) {
+    nb::object value = nb::none();
+    std::string element_name;
+    bool has_name = false;
+    const auto items = nb::steal<nb::list>(PyDict_Items(element.ptr()));
+    for (nb::handle item : items) {
+        const std::string part = text_of_key(item[0]);
+        const nb::object own = item[1];
+        if (own.is_none()) continue;
+        if (part == "value") {
+            value = own;
+        } else if (part != "name" && part != "key") {
+            return refuse_in_list(parser, key, "a dict with other keys");
+        } else if (has_name = read_element_name(own, element_name); !has_name) {
+            return refuse_in_list(parser, key, "a dict whose name is no text");
+        }
+    }
+    if (!has_name || value.is_none()) return;
+    if (PyDict_Check(value.ptr()) || is_list(value)) {
+        return refuse_in_list(parser, key, "a dict or a list within a dict of a list");
+    }
+    parser.set_element_name(std::move(element_name));
+    add_value(parser, name, key, value);
+}
+
+void add_list(RecordParser& parser, const Name& name, nb::handle key, nb::handle list) {
+    if (!name.by_value && name.reader.kind == Column::Kind::ignore) return;
+    const std::string path = text_of_key(key);
+    if (!parser.may_have_several(path, "a list")) return;
+    nb::object sequence = nb::borrow(list);
+    if (class_of(list) == "ndarray") sequence = list.attr("tolist")();  // of no dimension, a single value
+    if (!PyList_Check(sequence.ptr()) && !PyTuple_Check(sequence.ptr())) return add_value(parser, name, key, sequence);
+    // A copy: code of Python's may run that changes the list.
+    const auto elements = nb::steal<nb::tuple>(PySequence_Tuple(sequence.ptr()));
+    parser.begin_list(name, path, elements.size());
+    std::size_t place = 0;
+    for (nb::handle element : elements) {
+        if (PyDict_Check(element.ptr())) {
+            add_named_element(parser, name, key, nb::borrow<nb::dict>(element));
+        } else if (is_list(element)) {
+            refuse_in_list(parser, key, "a list within a list");
+        } else {
+            parser.set_place(place);
+            add_value(parser, name, key, element);
+        }
+        ++place;
+    }
+    parser.end_list();
+}
+
+std::string path_of(const std::string& object, nb::handle key) { return object + "." + text_of_key(key); }
+
+nb::str python_text(const std::string& text) { return nb::str(text.data(), text.size()); }
+
+// A dict whose keys are all text and whose values are no dicts: {"a": {"b": 1}} becomes {"a.b": 1}.
+bool add_flat(RecordParser& parser, nb::dict& flat, const nb::dict& items, const std::string& object, int depth) {
+    if (depth > MOST_DICTS) {
+        parser.refuse_value(TOO_DEEP);
+        return false;
+    }
+    for (const auto& [key, value] : items) {
+        const std::string path = depth == 1 ? text_of_key(key) : path_of(object, key);
+        if (!PyDict_Check(value.ptr())) {
+            flat[python_text(path)] = value;
+        } else if (!parser.ignores(path)) {
+            if (!parser.may_have_several(path, "a dict")) return false;
+            // A column that has a dict here is not missing: it has no value of its own.
+            if (parser.knows(path)) flat[python_text(path)] = nb::make_tuple();
+            if (!add_flat(parser, flat, nb::borrow<nb::dict>(value), path, depth + 1)) return false;
+        }
+    }
+    return true;
+}
+
+bool is_flat(const nb::dict& items) {
+    bool is_flat = true;
+    for (const auto& [key, value] : items) {
+        is_flat = is_flat && PyUnicode_CheckExact(key.ptr()) && !PyDict_Check(value.ptr());
+    }
+    return is_flat;
 }
 
 }  // namespace
@@ -206,15 +309,36 @@ void DictParser::add_all_names(const nb::dict& items) {
     if (found != items.size()) add_items(items, true);
 }
 
-// The items of a dict in their order; there is room for as many as it had at first.
+// The items of a dict in their order; there is space for as many as it had at first.
 void DictParser::add_items(const nb::dict& items, bool only_others) {
     const std::size_t size = items.size();
     std::size_t count = 0;
     for (const auto& [key, value] : items) {
         if (++count > size || items.size() != size)
             return refuse_value("expected a dict that nobody changes, got one that changed");
+        if (PyDict_Check(value.ptr())) {
+            add_inside(nb::borrow<nb::dict>(value), text_of_key(key), 2);
+            continue;
+        }
         const Name* const name = name_of(key.ptr());
         if (name != nullptr && (name->by_value || !only_others)) add_value(*this, *name, key, value);
+    }
+}
+
+// The items of a dict within another, whose keys follow that of the dict and a dot.
+void DictParser::add_inside(const nb::dict& items, const std::string& object, int depth) {
+    if (ignores(object) || !may_have_several(object, "a dict")) return;
+    if (depth > MOST_DICTS) return refuse_value(TOO_DEEP);
+    const auto copy = nb::steal<nb::list>(PyDict_Items(items.ptr()));
+    expect_more(copy.size());
+    for (nb::handle item : copy) {
+        const nb::object value = item[1];
+        const std::string path = path_of(object, item[0]);
+        if (PyDict_Check(value.ptr())) {
+            add_inside(nb::borrow<nb::dict>(value), path, depth + 1);
+        } else if (const Name* const name = find_name(path); name != nullptr) {
+            add_value(*this, *name, python_text(path), value);
+        }
     }
 }
 
@@ -271,9 +395,15 @@ void DictParser::add_dict(std::size_t at, nb::handle record) {
         begin_record(at, items.size());
         add_same_keys();
     } else if (wants_missing()) {
-        const nb::dict named = with_text_keys(items);
-        begin_record(at, named.size());
-        add_all_names(named);
+        begin_record(at, items.size());
+        if (is_flat(items)) {
+            add_all_names(items);
+        } else {
+            nb::dict flat;
+            if (!add_flat(*this, flat, items, "", 1)) return;
+            expect_more(flat.size());
+            add_all_names(flat);
+        }
     } else {
         begin_record(at, items.size());
         add_items(items, false);

@@ -517,7 +517,7 @@ private:
         slot_block_ = are_coded || !(has_numbers_ || rows.log.is_on()) ? CODED_BLOCK : BLOCK;
         stride_ = slot_block_ + 16;
         block_slots_.resize(block_places_.size() * stride_);
-        block_present_.resize(block_places_.size() * stride_);
+        block_present_.assign(block_places_.size() * stride_, std::uint8_t{1});
         never_repeats_ = are_distinct();
         for (FrameColumn& column : columns_) {
             if (column.is_coded() && !rows.log.keeps_names()) meet_all(column);
@@ -558,18 +558,20 @@ private:
 
     // The slots of a block of rows; false when there is a cell that is no feature.
     bool load_slots(std::size_t from, std::size_t count) {
-        has_gaps_ = false;
+        if (std::exchange(has_gaps_, false)) std::fill(block_present_.begin(), block_present_.end(), std::uint8_t{1});
         met_.clear();
         bool is_good = true;
         for (std::size_t b = 0; is_good && b < block_places_.size(); ++b) {
             FrameColumn& column = columns_[block_places_[b]];
             std::uint32_t* const out = block_slots_.data() + b * stride_;
             std::uint8_t* const present = block_present_.data() + b * stride_;
-            std::fill(present, present + count, std::uint8_t{1});
             is_good = column.is_coded() ? load_coded(column, b, from, count, out, present)
                                         : load_others(column, from, count, out, present);
         }
-        if (!is_good) forget_met(0);
+        if (!is_good) {
+            has_gaps_ = true;  // cells that are no features left some
+            forget_met(0);
+        }
         if (met_.size() > 1) {
             std::stable_sort(met_.begin(), met_.end(),
                              [](const FirstMet& a, const FirstMet& b) { return a.row < b.row; });
@@ -735,12 +737,17 @@ private:
         const std::size_t features = block_places_.size(), stride = stride_;
         const std::uint32_t* slots = block_slots_.data();
         const std::size_t last = from + count;
+        const std::int64_t* const digits = only_labels();
         rows.reserve_ones(count, features);
         for (; from < last && !full() && problem.line == 0; ++from, ++slots) {
             line = row_line = static_cast<std::int64_t>(from) + 1;
             double y = MISSING, weight = 1.0;
             bool is_good = true;
-            for (const std::size_t place : beside_) is_good = is_good && read_cell(columns_[place], from, y, weight);
+            if (digits == nullptr || !usual_label(digits[from], y)) {
+                for (const std::size_t place : beside_) {
+                    is_good = is_good && read_cell(columns_[place], from, y, weight);
+                }
+            }
             if (!is_good) continue;
             if (!is_within(y, weight)) {
                 row_of_slots(from, static_cast<std::size_t>(slots - block_slots_.data()));
@@ -750,6 +757,22 @@ private:
             rows.add_ones(slots, stride, features, y, weight);
         }
         return from;
+    }
+
+    // The labels of all rows, where nothing else stands beside the features and they are whole numbers; else null.
+    const std::int64_t* only_labels() const noexcept {
+        if (beside_.size() != 1) return nullptr;
+        const FrameColumn& column = columns_[beside_.front()];
+        const bool is_plain = column.reader.kind == Column::Kind::label && !column.cells.is_temporal() &&
+                              column.cells.type() == ArrowColumn::Type::i64 && !column.cells.has_missing() &&
+                              column.cells.dictionary() == nullptr;
+        return is_plain ? column.cells.numbers<std::int64_t>(0) : nullptr;
+    }
+    // What most labels become, without a text of them; false for any other.
+    bool usual_label(std::int64_t number, double& y) const noexcept {
+        if (static_cast<std::uint64_t>(number) > 9) return false;
+        const auto digit = static_cast<Byte>('0' + number);
+        return labels_.usual(&digit, &digit + 1, y);
     }
 
     void row_of_slots(std::size_t at, std::size_t i) {
@@ -816,8 +839,8 @@ private:
     std::vector<std::size_t> block_places_;  // of columns that are loaded
     std::vector<std::size_t> beside_;        // of labels, weights and delays
     std::vector<std::uint32_t> block_slots_;
-    std::vector<std::uint8_t> block_present_;
-    std::vector<FirstMet> met_;  // in the block, by row
+    std::vector<std::uint8_t> block_present_;  // 1, but for the gaps of the block
+    std::vector<FirstMet> met_;                // in the block, by row
     std::size_t next_met_ = 0;
     std::size_t row_ = 0;       // the present one
     std::size_t capacity_ = 0;  // features of a row, words of text aside

@@ -1,7 +1,8 @@
 // Records: rows of named values, such as dictionaries, in which any name may be missing.
 //
-// A name has the kind it was given, or is read by its value: a number is numeric, anything else a category. Labels and
-// weights may also be columns beside the records, bound as those of a frame.
+// A name has the kind it was given, or is read by its value: a number is numeric, anything else a category. A value may
+// be a list, whose elements are read as those of JSON's arrays (see elements.hpp). Labels and weights may also be
+// columns beside the records, bound as those of a frame.
 #pragma once
 
 #include <cmath>
@@ -31,6 +32,7 @@ public:
     // The names whose kind is known; others are read by their values, or else left out.
     void set_names(const std::vector<Column>& names, bool reads_others) {
         names_.clear();
+        known_elements_.clear();
         known_capacity_ = 0;
         for (const Column& column : names) {
             names_.emplace(column.name, Name{reader_of(column), false, true});
@@ -52,7 +54,14 @@ public:
         weight_ = 1.0;
         rest_ = size + known_capacity_;
         is_good_ = true;
+        elements_ = nullptr;
         rows.begin(rest_);
+    }
+
+    // Makes space for `count` values more than the record was begun with.
+    void expect_more(std::size_t count) {
+        rest_ += count;
+        rows.reserve(rest_);
     }
 
     // How the values of a name are read; null when they are left out.
@@ -71,9 +80,46 @@ public:
         const auto found = names_.find(name);
         return found != names_.end() && !found->second.by_value;
     }
+    // Whether the values of this name, which may be a dict, are left out as a whole.
+    bool ignores(const std::string& name) const {
+        const auto found = names_.find(name);
+        return found != names_.end() && found->second.reader.kind == Column::Kind::ignore;
+    }
+
+    // Refuses several values, such as those of a dict, where the label, the weight or the delay is expected.
+    bool may_have_several(const std::string& name, const char* what) {
+        const auto found = names_.find(name);
+        if (found == names_.end() || found->second.by_value || makes_features(found->second.reader.kind)) return true;
+        refuse_value(std::string("expected one value, got ") + what + " in column " + found->second.reader.name);
+        return false;
+    }
+
+    // What is added until `end_list` are elements of a list of `count` values of `name`, which is written `path`.
+    void begin_list(const Name& name, const std::string& path, std::size_t count) {
+        expect_more(count);
+        if (!name.lasts) {
+            passing_elements_.assign(1, elements_of(path, false));
+            elements_ = &passing_elements_.front();
+            return;
+        }
+        auto found = known_elements_.find(path);
+        if (found == known_elements_.end()) found = known_elements_.emplace(path, elements_of(path)).first;
+        elements_ = &found->second;
+    }
+    // The next value is the element at this place, or the one with this name.
+    void set_place(std::size_t place) {
+        place_ = place;
+        has_element_name_ = false;
+    }
+    void set_element_name(std::string name) {
+        element_name_ = std::move(name);
+        has_element_name_ = true;
+    }
+    void end_list() noexcept { elements_ = nullptr; }
 
     // The record has no value of this name.
     void add_missing(const Name& name) {
+        if (elements_ != nullptr) return;  // an element that is missing does not make the list missing
         if (is_good_ && !name.by_value && makes_features(name.reader.kind)) missing(name.reader);
     }
 
@@ -82,20 +128,23 @@ public:
     void add_number(const Name& name, double value, const Text& text) {
         if (!is_good_) return;
         const ColumnReader& column = name.reader;
-        if (column.kind != Column::Kind::numeric && !name.by_value) return add_field(column, text());
+        if (elements_ != nullptr && std::isnan(value)) return;
+        if (column.kind != Column::Kind::numeric && !name.by_value) return add_text(name, text());
         if (std::isnan(value)) return add_missing(name);
         if (std::isinf(value)) {
             const Field field = text();
             refuse_value("expected a finite number, got " + quoted(field.data, field.end) + " in column " +
                          column.name);
         } else {
-            CellParser::add_number(column, value);
+            add_number_of(name, value);
         }
     }
 
     void add_text(const Name& name, const Field& field) {
         if (!is_good_) return;
-        if (name.by_value) {
+        if (elements_ != nullptr) {
+            is_good_ = add_element(name, field);
+        } else if (name.by_value) {
             // An empty text counts as None, and only names of known columns have a feature where they are missing.
             if (field.data != field.end) category(name.reader, field, false);
         } else {
@@ -105,8 +154,10 @@ public:
 
     // True or false: a category, or 1 and 0 in a numeric column.
     void add_boolean(const Name& name, bool value) {
-        if (!name.by_value && is_number(name.reader.kind)) {
-            if (is_good_) CellParser::add_number(name.reader, value ? 1.0 : 0.0);
+        const Column::Kind kind = name.reader.kind;
+        const bool is_single_number = kind == Column::Kind::bucket && elements_ == nullptr;
+        if (!name.by_value && (kind == Column::Kind::numeric || is_single_number)) {
+            if (is_good_) add_number_of(name, value ? 1.0 : 0.0);
             return;
         }
         char room[LONGEST_VALUE];
@@ -147,12 +198,47 @@ private:
         }
     }
 
-    static bool is_number(Column::Kind kind) noexcept {
-        return kind == Column::Kind::numeric || kind == Column::Kind::bucket;
+    void add_number_of(const Name& name, double value) {
+        if (elements_ == nullptr) return CellParser::add_number(name.reader, value);
+        if (!has_element_name_) return add_place(*elements_, place_, value);
+        add_named(*elements_, element_name(), value);
+    }
+
+    // An element that is no number, or one of a column that is not numeric. False when it does not fit.
+    bool add_element(const Name& name, const Field& field) {
+        const ColumnReader& column = name.reader;
+        const Column::Kind kind = name.by_value ? Column::Kind::categorical : column.kind;
+        if (kind == Column::Kind::numeric) {
+            const Field text = trimmed(field);
+            double value = 0.0;
+            if (is_absent(text)) return true;
+            if (!parsed_number(column, text, value)) return false;
+            add_number_of(name, value);
+            return true;
+        }
+        if (field.data == field.end) return true;
+        if (has_element_name_) {
+            add_named(*elements_, element_name(), field);
+        } else if (kind == Column::Kind::text) {
+            text(column, field, rest_);
+        } else if (kind == Column::Kind::categorical) {
+            category(column, field, false);
+        } else {
+            refuse("expected one value, got a list in column " + column.name);
+            return false;
+        }
+        return true;
+    }
+
+    Field element_name() const {
+        const auto* const first = reinterpret_cast<const Byte*>(element_name_.data());
+        return Field{first, first + element_name_.size(), first + element_name_.size()};
     }
 
     std::unordered_map<std::string, Name> names_;
     std::vector<Name> passing_;  // the name that was met last, if it is not remembered
+    std::unordered_map<std::string, ElementReader> known_elements_;  // of names that had a list
+    std::vector<ElementReader> passing_elements_;                    // of the name that was met last
     std::size_t known_names_ = 0;
     std::size_t known_capacity_ = 0;  // features of the known names
     bool reads_others_ = true;
@@ -162,6 +248,11 @@ private:
     double y_ = MISSING;
     double weight_ = 1.0;
     bool is_good_ = true;
+    // The current list.
+    ElementReader* elements_ = nullptr;
+    std::size_t place_ = 0;
+    std::string element_name_;
+    bool has_element_name_ = false;
 };
 
 }  // namespace ftprl

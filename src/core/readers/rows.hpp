@@ -216,7 +216,7 @@ public:
         weight.reserve(count);
     }
     // Whether a row may be added by add_ones: nothing but slots, labels and weights is kept.
-    bool takes_ones() const noexcept { return has_unit_values_ && !keeps_delays_ && !log.is_on(); }
+    bool takes_ones() const noexcept { return !keeps_delays_ && !log.is_on(); }
     // A row of features with the value 1 whose slots stand `stride` apart, within what reserve_ones made room for: what
     // `begin`, `set_unit_values` and `finish` would add.
     void add_ones(const std::uint32_t* slots, std::size_t stride, std::size_t count, double label, double importance) {
@@ -227,25 +227,38 @@ public:
         std::uint32_t* const out = row_slots();
         std::uint8_t* const seen = seen_.data();
         const std::uint8_t stamp = stamp_;
-        unsigned doubts = 0;
+        std::array<std::uint32_t, MOST_DOUBTS> doubts;
+        std::size_t doubted = 0;
         for (std::size_t i = 0; i < count; ++i) {
             const std::uint32_t slot = slots[i * stride];
             std::uint8_t& cell = seen[slot % SEEN_CELLS];
             out[i] = slot;
-            doubts |= cell == stamp ? 1u : 0u;
+            doubts[doubted % MOST_DOUBTS] = static_cast<std::uint32_t>(i);
+            doubted += cell == stamp ? 1 : 0;
             cell = stamp;
         }
-        if (doubts != 0 || !has_unit_values_) {  // a row before may have had a slot twice: values are written since
-            begin(count);                        // moves nothing, since there is room
+        if (doubted >= MOST_DOUBTS) {  // not all of them are known
+            begin(count);              // moves nothing, since there is room
             size_ = count;
             row_has_unit_values_ = true;
             finish(label, importance);  // ones always fit
             return;
         }
-        write_slots(count);
-        indptr.push(static_cast<std::int64_t>(indices.size()));
-        y.push(label);
-        weight.push(importance);
+        std::size_t repeats = 0;
+        for (std::size_t i = 0; i < doubted; ++i) {
+            if (is_among(out, doubts[i], out[doubts[i]])) doubts[repeats++] = doubts[i];
+        }
+        if (repeats != 0) write_unit_values();
+        if (has_unit_values_) {
+            write_slots(count);
+        } else if (wide_) {
+            write_ones(count, wide_values, doubts.data(), repeats);
+        } else {
+            write_ones(count, narrow_values, doubts.data(), repeats);
+        }
+        indptr.push_reserved(static_cast<std::int64_t>(indices.size()));
+        y.push_reserved(label);
+        weight.push_reserved(importance);
     }
     // Takes the rows away and keeps their memory.
     void forget() noexcept {
@@ -266,6 +279,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t MOST_DOUBTS = 16;
+
     // Whether a coordinate may occur twice: true when it does, and now and then when it does not.
     bool may_repeat() noexcept {
         const std::uint32_t* const slots = row_slots();
@@ -289,10 +304,11 @@ private:
             cell = stamp;
         }
         // A long row has a few cells that two coordinates share.
-        for (std::size_t i = 0; i < count && count <= MOST_DOUBTS; ++i) {
+        if (count >= MOST_DOUBTS) return true;  // not all of them are known
+        for (std::size_t i = 0; i < count; ++i) {
             if (is_among(slots, doubts[i], slots[doubts[i]])) return true;
         }
-        return count > MOST_DOUBTS;
+        return false;
     }
     static bool is_among(const std::uint32_t* slots, std::size_t count, std::uint32_t slot) noexcept {
         unsigned met = 0;
@@ -365,6 +381,29 @@ private:
         values.reserve(n + LANES);
         for (std::size_t i = 0; i < n; ++i) values.data()[i] = T{1};
         values.resize(n);
+    }
+
+    // Writes a row of `n` ones and their values. `repeats` are the places, rising, whose slot stands before, too: they
+    // are added to the first of it and left out, as `combine` does.
+    template <class T>
+    void write_ones(std::size_t n, Buffer<T>& values, const std::uint32_t* repeats, std::size_t count) {
+        values.reserve(n + 1);
+        std::uint32_t* const slots = row_slots();
+        T* const value = values.data() + values.size();
+        std::fill_n(value, n + 1, T{1});  // and that of the intercept
+        for (std::size_t i = 0; i < count; ++i) {
+            std::size_t first = 0;
+            while (slots[first] != slots[repeats[i]]) ++first;
+            value[first] += T{1};
+        }
+        for (std::size_t i = count; i-- > 0; --n) {  // the last first: the others stay where they are
+            const std::size_t place = repeats[i];
+            std::memmove(slots + place, slots + place + 1, (n - place - 1) * sizeof *slots);
+            std::memmove(value + place, value + place + 1, (n - place) * sizeof *value);
+        }
+        const std::size_t before = indices.size();
+        write_slots(n);
+        values.resize(values.size() + indices.size() - before);
     }
 
     void write_row_unit_values() noexcept {
@@ -441,8 +480,7 @@ private:
     };
 
     static constexpr std::size_t ALL = std::numeric_limits<std::size_t>::max();
-    static constexpr std::size_t LANES = 4;  // values are written so many at a time
-    static constexpr std::size_t MOST_DOUBTS = 16;
+    static constexpr std::size_t LANES = 4;             // values are written so many at a time
     static constexpr std::size_t SEEN_CELLS = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
 
     Slots slots_;

@@ -56,7 +56,7 @@ Learner::Learner(Settings settings, Cells cells, Totals totals, LabelState* labe
       coin_(coin),
       columns_(columns),
       several_(s_.count() > 1),
-      plain_(s_.plain() && cells_.lower == nullptr),
+      unconstrained_(s_.unconstrained() && cells_.lower == nullptr),
       base_{},
       own_{} {}
 
@@ -69,7 +69,7 @@ double Learner::rate(double h, double R, double unit) const {
 // 1 / (Q + l2 unit^2)
 double Learner::rate_with(double rate, double h, double kappa, double unit, bool free) const {
     const double own = rate * kappa;
-    if (free || plain_) return own;
+    if (free || unconstrained_) return own;
     const double finite = std::min(own, LARGEST);
     const double l2 = h * s_.l2 / h;  // as it is rounded where h Q is what is kept
     return finite / (1.0 + finite * (l2 * (unit * unit)));
@@ -123,7 +123,7 @@ void Learner::play_cells(const Row& row) {
             double x = 0.0;
             if (s_.labelled()) {
                 const double own = rate(h, R, unit);
-                if (plain_) {
+                if (unconstrained_) {
                     x = -(z * own) * kappa_[i];
                 } else {
                     const double pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z);
@@ -131,12 +131,12 @@ void Learner::play_cells(const Row& row) {
                 }
             } else {
                 double held = unit * (s_.beta * unit + R), pull = z * -h;
-                if (!plain_) {
+                if (!unconstrained_) {
                     held += h * s_.l2 * (unit * unit);
                     pull = std::copysign(std::max(std::fabs(z) - s_.l1 * unit, 0.0), -z) * h;
                 }
                 x = held > 0.0 ? pull / held : 0.0;
-                if (!plain_) x = cut(x, low, high);
+                if (!unconstrained_) x = cut(x, low, high);
             }
             x_[k * row.size + i] = x;
         }
@@ -180,7 +180,7 @@ void Learner::play(const Row& row, double offset, double* scores, double* reach)
 // What a step adds to the sums: docs/receipt.md. `held` is h (Q + l2), `rate` 1 / (Q + l2) with labels in any unit.
 void Learner::add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
                         double z, double moved, double kept, bool narrow, bool met) {
-    const bool labelled = s_.labelled(), free = !labelled && (plain_ || entry < 0);
+    const bool labelled = s_.labelled(), free = !labelled && (unconstrained_ || entry < 0);
     const double inverse = labelled ? std::min(rate, LARGEST) : (held > 0.0 ? std::min(h / held, LARGEST) : 0.0);
     const double pulled = labelled ? std::fabs(g) + std::fabs(sigma * x) : std::fabs(g);
     const double proximal = sigma * x * x, lost = kept - moved;
@@ -218,7 +218,7 @@ void Learner::step_cells(const Row& row, const double* slopes, double psi, doubl
             const double now = std::max(static_cast<double>(static_cast<T>(std::sqrt(R * R + counted * counted))), R);
             const double sigma = unit * rise(R, now, unit, kappa_[i], new_kappa) * inverse_h;
             const double moved = z + (g - sigma * x);
-            const bool clamped = s_.labelled() || !plain_;
+            const bool clamped = s_.labelled() || !unconstrained_;
             const T kept = static_cast<T>(clamped ? cut(moved, -most, most) : moved);
             at<T>(cells_.z, c) = kept;
             at<T>(cells_.R, c) = static_cast<T>(now);
@@ -228,7 +228,7 @@ void Learner::step_cells(const Row& row, const double* slopes, double psi, doubl
                 own = rate_with(rate(h, now, unit), h, new_kappa, unit, false);
             } else {
                 held = unit * (s_.beta * unit + now);
-                if (!plain_) held += h * s_.l2 * (unit * unit);
+                if (!unconstrained_) held += h * s_.l2 * (unit * unit);
             }
             const bool met = row.value[i] != 0.0;
             add_terms(k, i, h, held, own, g, x, sigma, z, moved, static_cast<double>(kept), narrow, met);

@@ -1,4 +1,4 @@
-// A second learner, for `ftprl verify`: rows learned once more in plain loops, one entry and one scale after another.
+// A second learner, for `ftprl verify`: rows learned once more in simple loops, one entry and one scale after another.
 //
 // It shares no code with src/core/learners, which made the numbers that are checked: what is here is written from
 // docs/scales-reference.md, docs/labels.md and docs/receipt.md, as src/ftprl/receipt/replay.py is, and has its bits.
@@ -28,7 +28,7 @@ struct Settings {
 
     bool labelled() const { return loss != Name::logistic; }
     bool kinked() const { return loss == Name::absolute || loss == Name::quantile || loss == Name::huber; }
-    bool plain() const { return l1 == 0.0 && l2 == 0.0 && lower < -LARGEST && upper > LARGEST; }
+    bool unconstrained() const { return l1 == 0.0 && l2 == 0.0 && lower < -LARGEST && upper > LARGEST; }
     int count() const { return static_cast<int>(scales.size()); }
 };
 
@@ -134,7 +134,7 @@ private:
     MixtureState mixture_;
     CoinState coin_;
     ColumnState columns_;
-    bool several_, plain_;
+    bool several_, unconstrained_;
     std::vector<double> unit_, before_, x_, kappa_, terms_, bets_;
     double base_[MOST];
     double own_[SUMS][MOST];

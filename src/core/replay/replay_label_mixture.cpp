@@ -18,7 +18,7 @@ constexpr double CAUTION = 24.0, SURE_GAP = 4.0, LARGEST_POWER = 32.0;  // of th
 enum Hedge {
     GAP,
     LARGEST_GAP,
-    PAID,
+    RECENT_LOSS,
     STACK_LOSS,
     STACK_WEIGHT,
     LEVEL,
@@ -97,12 +97,12 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
     const double label = known_label(s, labels, y), ln = std::log(static_cast<double>(n));
     double losses[MOST + 3] = {}, powers[MOST + 3] = {}, w[MOST + 3] = {}, whole = 0.0;
     for (int j = 0; j < n; ++j) losses[j] = weight * loss_value(s, o.experts[j], label);
-    const double paid = weight * loss_value(s, mean, label), low = *std::min_element(losses, losses + n);
+    const double mixture_loss = weight * loss_value(s, mean, label), low = *std::min_element(losses, losses + n);
     const double D = m.hedge[LARGEST_GAP];
-    m.hedge[PAID] += weight * std::fabs(loss_value(s, mean, y));
+    m.hedge[RECENT_LOSS] += weight * std::fabs(loss_value(s, mean, y));
     if (predicts_labels(s.loss)) m.hedge[STRETCH_LOSS] += losses[label_expert(s)];
     if (D == 0.0) {
-        if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP] = m.hedge[LARGEST_GAP] = paid - low;
+        if (mixture_loss - low > LEAST_GAP * m.hedge[RECENT_LOSS]) m.hedge[GAP] = m.hedge[LARGEST_GAP] = mixture_loss - low;
         return;
     }
     for (int j = 0; j < n; ++j) {
@@ -110,7 +110,7 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
         w[j] = own[j] * std::exp(powers[j]);
         whole += w[j];
     }
-    const double gap = std::max(m.hedge[GAP] + (paid - (low - std::log(whole) * D / ln)), 0.0);
+    const double gap = std::max(m.hedge[GAP] + (mixture_loss - (low - std::log(whole) * D / ln)), 0.0);
     m.hedge[GAP] = gap;
     if (gap > D) {  // from the weights before the row: at the rate that turned out too large, those after may be 0
         const double ratio = D / gap;
@@ -143,11 +143,11 @@ void charge_classes(const Settings& s, const MixtureState& m, const LabelState& 
         mean += own[j] * o.experts[j];
     }
     charge(s, m, labels, o, mean, own, y, weight, t);
-    const double ahead = weight * (loss_value(s, o.experts[at], y) - loss_value(s, mean, y));
-    const double rate = lead_rate(m), power = cut(rate * ahead, -LARGEST_POWER, LARGEST_POWER);
+    const double advantage = weight * (loss_value(s, o.experts[at], y) - loss_value(s, mean, y));
+    const double rate = lead_rate(m), power = cut(rate * advantage, -LARGEST_POWER, LARGEST_POWER);
     const double gap = (std::log((1.0 - part) + part * std::exp(power)) - part * power) / rate;
     m.hedge[LEAD_GAP] += std::max(gap, 0.0);
-    m.hedge[LEAD] = std::max(m.hedge[LEAD] + ahead, 0.0);
+    m.hedge[LEAD] = std::max(m.hedge[LEAD] + advantage, 0.0);
     const double now = trusted_part(m);
     for (int j = 0; j < n; ++j) m.w[j] = now * own[j];
     m.w[at] += 1.0 - now;
@@ -160,7 +160,7 @@ double least_loss(const Settings& s, double y) {
 }
 
 void forget_past(const MixtureState& m, LabelState& labels, double y, double weight) {
-    m.hedge[GAP] = m.hedge[LARGEST_GAP] = m.hedge[PAID] = 0.0;
+    m.hedge[GAP] = m.hedge[LARGEST_GAP] = m.hedge[RECENT_LOSS] = 0.0;
     begin_anew(labels, y, weight);
 }
 
@@ -182,8 +182,8 @@ void review_past(const MixtureState& m, LabelState& labels, double y, double wei
     m.hedge[STRETCH_ROWS] = ends ? 0.0 : rows;
     if (ends) m.hedge[STRETCH_LOSS] = 0.0;
     if (number < FIRST_REVIEW || !is_power_of_two(number)) return;
-    if (number <= LAST_REVIEW && m.hedge[LARGEST_GAP] > m.hedge[PAID]) forget_past(m, labels, y, weight);
-    m.hedge[PAID] = 0.0;
+    if (number <= LAST_REVIEW && m.hedge[LARGEST_GAP] > m.hedge[RECENT_LOSS]) forget_past(m, labels, y, weight);
+    m.hedge[RECENT_LOSS] = 0.0;
 }
 
 struct StackSlope {

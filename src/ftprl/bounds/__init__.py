@@ -1,4 +1,4 @@
-"""The receipt: running sums while a game is played, and the certificate they add up to at any moment."""
+"""Running sums while a game is played, and the certificate they add up to at any moment."""
 
 from ftprl.bounds.certificate import Certificate, History
 from ftprl.bounds.certify import Bounds, certify

@@ -1,4 +1,4 @@
-"""The receipt itself: numbers that print, become JSON, and draw themselves."""
+"""The certificate of a game: numbers that print, become JSON, and draw themselves."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def command() -> None:
     signals.listen()
     from ftprl.cli import startup
 
-    startup.with_room(_command)()
+    startup.with_large_stack(_command)()
 
 
 def _command() -> None:

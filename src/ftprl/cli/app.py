@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
+from ftprl.cli.spelling import as_typed
 from ftprl.errors import FtprlError
-from ftprl.options import as_typed
 
 # Commands and groups of commands, each in the module of its name.
 COMMANDS = (

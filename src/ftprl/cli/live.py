@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from ftprl.cli.column_table import column_lines, kind_lines
+from ftprl.cli.spelling import as_typed
 from ftprl.confidence import RunConfidence
 from ftprl.data.files import shown
 from ftprl.losses import LOSSES
-from ftprl.options import as_typed
 from ftprl.runlog.events import Event, Listener
 from ftprl.runlog.yardstick import compared, deviances, digits, root_mean_square
 from ftprl.training.holdout import FIRST_EVERY, FIRST_ROWS

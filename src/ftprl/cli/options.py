@@ -115,8 +115,8 @@ def form_of(output: Path) -> Literal["html", "png", "svg"]:
 def warn_of_bad_rows(count: int, first: str | None) -> None:
     """Print one line about rows that were left out."""
     if count:
+        from ftprl.cli.spelling import as_typed
         from ftprl.data.files import shown
-        from ftprl.options import as_typed
 
         reason = as_typed(shown(first or "")[:400], ("classes",))  # of a resumed run it is from the checkpoint
         print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {reason}", file=sys.stderr)

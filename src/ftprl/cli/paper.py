@@ -15,7 +15,7 @@ from ftprl.cli.help import GroupedCommand
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from ftprl.paper.runner import Progress, Result
+    from ftprl.paper.runner import ExperimentProgress, Result
 
 app = typer.Typer(help="Run the statements of the paper as experiments and check them.", rich_markup_mode=None)
 
@@ -134,7 +134,7 @@ class _ProgressPrinter:
     def __init__(self, out: TextIO) -> None:
         self._out, self._moves, self._shown = out, out.isatty(), 0.0
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: ExperimentProgress) -> None:
         """Write what happened."""
         head = f"[{progress.done:>2}/{progress.total}] {progress.name}: {progress.text}"
         if progress.result is not None:

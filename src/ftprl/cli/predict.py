@@ -30,8 +30,8 @@ def predict(
         bool,
         Declared(
             "--append",
-            help="Write the columns of the data with the prediction behind them: CSV, TSV, Parquet or JSON lines by the"
-            " suffix of --output",
+            help="Write the columns of the data and a last column with the prediction: CSV, TSV, Parquet or JSON lines,"
+            " inferred from the extension of --output",
             rich_help_panel="output",
         ),
     ] = False,
@@ -72,7 +72,7 @@ def predict(
     hinge losses, the class with several classes, otherwise a number in the unit of the label.
 
     The data is read as in training; it may lack the label. With --on-bad-row skip a row that is left out has an empty
-    line. A row of VW text that has a tag has it behind its prediction.
+    line. The tag of a row of VW text follows its prediction.
     """
     typed: dict[str, Any] = {"format": format, "sep": sep, "quote": quote, "no_header": no_header}
     typed |= {"on_bad_row": on_bad_row, "max_row": max_row}

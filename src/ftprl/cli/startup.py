@@ -36,24 +36,24 @@ from ftprl.cli import signals
 
 _LONG_LIVED = ("watch",)
 _LONGEST_HEADER = 1_000_000
-_ROOM = 70_000  # words: a little more than half a megabyte, so that a whole one is allocated
+_STACK_WORDS = 70_000  # words: a little more than half a megabyte, so that a whole one is allocated
 _LARGEST_TABLE = 2**32
 LARGE_FILE = 1 << 22  # bytes; fewer rows are learned before the memory is ready
 
 
-def with_room(function: Callable[[], None]) -> Callable[[], None]:
-    """The same function, with room for the frames of all that it calls.
+def with_large_stack(function: Callable[[], None]) -> Callable[[], None]:
+    """The same function, with memory for the frames of all that it calls, allocated once.
 
-    Python keeps frames in pieces of memory of 16 KB, and returns a piece to the system as soon as its last frame ends.
-    A loop in which each call crosses the border of two pieces then asks the system for memory at every call: `predict`
+    Python keeps frames in blocks of 16 KB, and returns a block to the system as soon as its last frame ends.
+    A loop in which each call crosses the border of two blocks then asks the system for memory at every call: `predict`
     did so in one of NumPy's modules, with 1,700 page faults, which took 12 ms of processor time. Which loops are hit
-    changes with every function on the way to them. A frame that says it needs a large stack gets a large piece, and the
+    changes with every function on the way to them. A frame that says it needs a large stack gets a large block, and the
     frames above it fit in there; memory that is not used is never touched.
 
-    >>> with_room(lambda: print("called"))()
+    >>> with_large_stack(lambda: print("called"))()
     called
     """
-    code: CodeType = function.__code__.replace(co_stacksize=_ROOM)
+    code: CodeType = function.__code__.replace(co_stacksize=_STACK_WORDS)
     return FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
 
 

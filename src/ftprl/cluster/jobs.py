@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, final
 
 from ftprl.data.batch import Batch
-from ftprl.data.far import Fault, PackedRows, entries_of
 from ftprl.data.remote import Work
+from ftprl.data.remote_rows import Fault, PackedRows, entries_of
 from ftprl.errors import FtprlError, Unsupported
 
 J = TypeVar("J")

@@ -84,10 +84,15 @@ class RunConfidence:
         return "\n".join(self.lines())
 
     def line(self) -> str:
-        """The loss, the improvement and the alarm in one line."""
+        """The loss, the improvement and the alarm in one line.
+
+        With labels that are numbers the first rows, which settle the bound of the losses, are left out: their losses
+        may be most of the mean.
+        """
         gain = "" if self.improvement is None else ", " + self.improvement.below("the baseline's")
+        start = " without the first rows" if self.error_rate is None else ""
         return (
-            f"{100 * self.loss.level:g} % confidence, valid at every row: mean loss {self.loss.ends()}{gain};"
+            f"{100 * self.loss.level:g} % confidence, valid at every row: mean loss {self.loss.ends()}{start}{gain};"
             f" {self.drift.text()}"
         )
 

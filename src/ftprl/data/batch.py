@@ -14,7 +14,7 @@ from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ftprl._core import NameTable, NewNames
-    from ftprl.data.far import FarRows
+    from ftprl.data.remote_rows import RemoteRows
 
 Vector = NDArray[np.float64]
 Values = NDArray[np.float32] | NDArray[np.float64]
@@ -64,8 +64,8 @@ class Batch:
     A model learns from a copy of other batches, since another thread could change an index after it was checked.
     `names` are the names of features that these rows have and earlier ones did not, where names are kept. `delay` is
     after how many rows the label of each arrives, where a column says that. `label_texts` are the labels of classes
-    that are text, by the codes that stand for them in `y`. `far` says where the entries of the rows are when they are
-    not here, in `indices` and `values`, which are then empty: in another process.
+    that are text, by the codes that stand for them in `y`. `remote` is set when another process has the entries of the
+    rows: `indices` and `values` are then empty.
     """
 
     indptr: NDArray[np.int64]
@@ -80,7 +80,7 @@ class Batch:
     names: RowNames | None = field(default=None, init=False, repr=False)
     delay: Vector | None = field(default=None, init=False, repr=False)
     label_texts: Mapping[float, str] = field(default_factory=dict, init=False, repr=False)
-    far: FarRows | None = field(default=None, init=False, repr=False)
+    remote: RemoteRows | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -124,20 +124,20 @@ class Batch:
             None if self.names is None else self.names[start:stop],
             None if self.delay is None else self.delay[start:stop],
             self.label_texts,
-            None if self.far is None else self.far[start:stop],
+            None if self.remote is None else self.remote[start:stop],
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
         """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
 
-        The last parts are `is_private` and, where there are any, `names`, `delay`, `label_texts` and `far`.
+        The last parts are `is_private` and, where there are any, `names`, `delay`, `label_texts` and `remote`.
         """
         batch = object.__new__(cls)
         object.__setattr__(batch, "names", None)
         object.__setattr__(batch, "delay", None)
         object.__setattr__(batch, "label_texts", _NO_TEXTS)
-        object.__setattr__(batch, "far", None)
+        object.__setattr__(batch, "remote", None)
         for name, part in zip(cls.__slots__, parts, strict=False):
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False

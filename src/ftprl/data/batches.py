@@ -8,6 +8,7 @@ to the file meanwhile can then change nothing that was checked.
 from __future__ import annotations
 
 import json
+import math
 import os
 from bisect import bisect_right
 from collections import Counter, deque
@@ -91,10 +92,16 @@ def write_batches(path: str | os.PathLike[str], source: Source, data: Any = None
 
 
 def _parts(batch: Batch) -> Iterator[Batch]:
-    """The rows of a batch in parts that stay in the cache between reading and learning."""
+    """The rows of a batch in parts that stay in the cache between reading and learning.
+
+    Each part is learned by a call of its own: the parts have much the same number of entries, and a batch with a few
+    entries more than a part should have stays one.
+    """
+    entries = int(batch.indptr[-1] - batch.indptr[0])
+    most = max(1, math.ceil(entries / max(1, math.ceil(entries / (1.25 * _BLOCK_ENTRIES)))))
     start = 0
     while start < len(batch):
-        stop = int(np.searchsorted(batch.indptr, batch.indptr[start] + _BLOCK_ENTRIES, side="right")) - 1
+        stop = int(np.searchsorted(batch.indptr, batch.indptr[start] + most))  # at least so many, and no few at the end
         stop = max(start + 1, min(stop, start + _BLOCK_ROWS, len(batch)))
         yield batch[start:stop]
         start = stop

@@ -224,7 +224,7 @@ class Stream:
         joined = _Joined(head, raw)
         self._text: Readable = decompressed(joined, self._compression) if self._compression else joined
         self._is_fresh = True
-        self._ahead = b""  # read to see how lines end
+        self._read_before = b""  # read to see how lines end
         self._ends_in_cr = False
 
     def _head(self, raw: Readable) -> bytes:
@@ -253,7 +253,7 @@ class Stream:
 
     def _read(self, size: int) -> bytes:
         self.look_ahead(size)
-        block, self._ahead = self._ahead[:size], self._ahead[size:]
+        block, self._read_before = self._read_before[:size], self._read_before[size:]
         return block or self._lines_of(self._some(size))
 
     def _lines_of(self, text: bytes) -> bytes:
@@ -279,7 +279,7 @@ class Stream:
         if self._is_raw() and not self._ends_in_cr:
             self._raw.seek(start)
         else:
-            self._ahead = self._lines_of(text[start:])
+            self._read_before = self._lines_of(text[start:])
 
     def from_offset(self, offset: int, data: bytes, line: int) -> bytes:
         """The text that is known from `offset` on, given all that was read so far; `line` is where it begins."""

@@ -348,7 +348,18 @@ def _object_format(data: Any) -> ObjectFormat:
             return known
     nouns = ", ".join(known.noun for known in OBJECT_FORMATS)
     got = f"some {type(data.sample).__name__}" if isinstance(data, Parts) else type(data).__name__
-    raise InvalidInput(f"data needs paths, {nouns}, or an iterator of these, got {got}; convert it to one of these.")
+    raise InvalidInput(f"data needs paths, {nouns}, or an iterator of these, got {got}; {_remedy(data)}.")
+
+
+def _remedy(data: Any) -> str:
+    """How the data of other libraries becomes data that is read."""
+    if isinstance(data, Mapping):
+        return "pass a list of dicts, or a frame of its columns such as pandas.DataFrame(data)"
+    if isinstance(data, Parts) and isinstance(data.sample, list | tuple | int | float):
+        return "pass a NumPy array"
+    if type(data).__name__ == "LazyFrame":
+        return "call .collect() on it"
+    return "convert it to one of these"
 
 
 def _open_object(data: Any, options: ReadingOptions) -> Source:

@@ -21,7 +21,7 @@ from ftprl.data.options import RECORDS
 from ftprl.data.parsing import LeftOut, Taking, with_remedy
 from ftprl.data.parts import ORIGIN
 from ftprl.data.prefetch import prefetched, usual_threads
-from ftprl.data.protocol import KINDS, Description, Position, Source
+from ftprl.data.protocol import KINDS, Description, Position, Source, batches_behind
 from ftprl.data.text_settings import BATCH_ROWS, BATCH_VALUES
 from ftprl.errors import BadFormat, InvalidInput
 
@@ -377,12 +377,7 @@ class FrameSource(Source):
         reading.first_bad = reading.first_bad or parsed.first_bad
         if parsed.negative != 1.0:
             reading.negative = parsed.negative
-        for batch in parsed.batches:
-            skipped = min(reading.skip, len(batch))
-            if skipped < len(batch):
-                yield batch.numbered(here.rows, skipped), here.after(skipped)
-            here, reading.skip = here.after(len(batch)), reading.skip - skipped
-        reading.rows = here.rows
+        yield from batches_behind(parsed.batches, here, reading)
 
     def locate(self, position: Position) -> str:
         """The number of the row behind a position, counted from 0."""

@@ -1,9 +1,12 @@
-"""Rows as dicts: a list of them, an iterator, or lists in parts. A key that a dict lacks is a missing value."""
+"""Rows as dicts: a list of them, an iterator, or lists in parts. A key that a dict lacks is a missing value.
+
+Dicts within a dict and lists are read as the objects and arrays of JSON lines.
+"""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ftprl.data.columns import ColumnSample, kind_of_text
@@ -31,26 +34,74 @@ def open_object(data: Any, options: ReadingOptions) -> Source:
 def decide(sample: Sequence[Any], named: NamedColumns) -> tuple[dict[str, str], dict[str, ColumnSample], bool]:
     """The kinds of the keys in the first rows, the samples, and whether most dicts lack most of the keys.
 
-    A key is what it is named, else numeric when all its values are numbers, else as text with these values. Rows
-    with more names than a model keeps, such as counts of words, are read by the type of each value alone.
+    A key is what it is named, else numeric when all its values are numbers, else as text with these values, or
+    categorical if it has lists. Rows with more names than a model keeps, such as counts of words, are read by the type
+    of each value alone.
     """
-    kinds = named.kinds()
     values: dict[str, list[Any]] = {}
+    has_lists = set[str]()
     for row in sample:
-        for key, value in row.items() if isinstance(row, Mapping) else ():
-            own = values.setdefault(key if isinstance(key, str) else column_name(key), [])
-            if not is_missing(value):
-                own.append(value)
+        for name, value in flat_items(row) if isinstance(row, Mapping) else ():
+            if is_list(value):
+                has_lists.add(name)
+                for element in _elements(value):
+                    values.setdefault(name, []).append(element)
+            else:
+                own = values.setdefault(name, [])
+                if not is_missing(value):
+                    own.append(value)
+    present = {name: count for name, own in values.items() if (count := sum(value != "" for value in own))}
+    inside = {name[:at] for name in values for at, letter in enumerate(name) if letter == "."}
+    values = {name: own for name, own in values.items() if name in present or name not in inside}  # no empty dict
+    kinds = _with_fields(named.kinds(), list(values))
     if len(values) > MOST_NAMES:
         values = {name: own for name, own in values.items() if name in kinds}
-    samples = {name: _sample(name, own, len(sample), kinds.get(name)) for name, own in values.items()}
+    samples = {
+        name: _sample(name, own, len(own) if name in has_lists else len(sample), kinds.get(name))
+        for name, own in values.items()
+    }
     for name, own in values.items():
         if name not in kinds:
-            is_numeric = bool(own) and all(_is_number(value) for value in own)
-            kinds[name] = "numeric" if is_numeric else kind_of_text(samples[name], may_be_number=False)
+            is_numeric = name in present and all(_is_number(value) for value in own if value != "")
+            by_text = "categorical" if name in has_lists else kind_of_text(samples[name], may_be_number=False)
+            kinds[name] = "numeric" if is_numeric else by_text
     ordered = {name: kinds[name] for name in dict.fromkeys((*values, *kinds)) if name in kinds}
-    is_sparse = 2 * sum(map(len, values.values())) < len(values) * len(sample)
+    is_sparse = 2 * sum(present.get(name, 0) for name in values) < len(values) * len(sample)
     return ordered, samples, is_sparse
+
+
+def flat_items(row: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The keys and values of a dict, with those of dicts within it under the name `outer.inner`."""
+    for key, value in row.items():
+        name = before + (key if isinstance(key, str) else column_name(key))
+        if isinstance(value, dict):
+            yield from flat_items(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value of a dict is several ones."""
+    return isinstance(value, list | tuple) or (type(value).__name__ == "ndarray" and value.ndim > 0)
+
+
+def _elements(values: Any) -> Iterator[Any]:
+    """The elements of a list that are there; of those with a name, the values."""
+    for element in values:
+        value = element.get("value") if isinstance(element, dict) else element
+        if not (isinstance(value, dict) or is_list(value) or is_missing(value)):  # the parser refuses the former
+            yield value
+
+
+def _with_fields(kinds: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """The kinds that were named; those of a dict hold for all that it has."""
+    passed = dict[str, str]()
+    for name, kind in kinds.items():
+        fields = [] if name in names else [other for other in names if other.startswith(f"{name}.")]
+        passed |= dict.fromkeys(fields, kind)
+        if not fields or kind == "ignore":  # a dict that is left out may have other keys in later rows
+            passed[name] = kind
+    return {**passed, **{name: kind for name, kind in kinds.items() if name in names}}
 
 
 def _sample(name: str, values: Sequence[Any], rows: int, kind: str | None) -> ColumnSample:
@@ -74,5 +125,12 @@ def _is_number(value: Any) -> bool:
 
 def label_texts(sample: Sequence[Any], label: str) -> list[str]:
     """The distinct labels of the first rows."""
-    values = (row.get(label) for row in sample if isinstance(row, Mapping))
+    values = (value for row in sample if isinstance(row, Mapping) for value in _values_of(row, label))
     return list(dict.fromkeys(text_of(value) for value in values if not is_missing(value)))[:32]
+
+
+def _values_of(row: Mapping[Any, Any], name: str) -> Iterator[Any]:
+    value = row.get(name)
+    if value is None and "." in name:
+        value = next((own for path, own in flat_items(row) if path == name), None)
+    return _elements(value if is_list(value) else [value])

@@ -13,7 +13,7 @@ from ftprl.data.files import STDIN, lasts, shown
 from ftprl.data.fingerprints import check_same_files, check_same_text, ends_of
 from ftprl.data.parsing import ChunkParser, LeftOut, ParsedChunk
 from ftprl.data.prefetch import Prefetch, usual_threads
-from ftprl.data.protocol import Description, Position, Source
+from ftprl.data.protocol import Description, Position, Source, batches_behind
 from ftprl.data.text_settings import TextSettings
 from ftprl.errors import InvalidInput
 
@@ -212,16 +212,16 @@ class TextSource(Source):
         self._left_out, self._records = LeftOut(), []
         reading = self._begun_reading(start, threads) or _Reading(self, start, threads)
         with closing(reading):
-            progress = reading.progress
+            state = reading.state
             for result in reading.results():
-                parsed = self._agreeing(result, progress.negative, digest)
-                yield from self._batches_of(parsed, progress)
+                parsed = self._agreeing(result, state.negative, digest)
+                yield from self._batches_of(parsed, state)
                 reading.give_back(parsed.chunk)
-                error = parsed.error(progress.line)
+                error = parsed.error(state.line)
                 if error is not None:
                     raise error
-                progress.line += parsed.lines
-                self._digest = progress.add(parsed.fingerprint)
+                state.line += parsed.lines
+                self._digest = state.add(parsed.fingerprint)
 
     def _begun_reading(self, start: TextPosition, threads: int) -> _Reading | None:
         """What `begin` has started, if it is what is to be read now."""
@@ -248,19 +248,19 @@ class TextSource(Source):
         parser = self._settings.parser()
         return ChunkParser(parser, wants_fingerprint=digest, keeps_records=self._keeps_records)
 
-    def _batches_of(self, parsed: ParsedChunk, progress: _Progress) -> Iterator[tuple[Batch, TextPosition]]:
+    def _batches_of(self, parsed: ParsedChunk, state: _ReadingState) -> Iterator[tuple[Batch, TextPosition]]:
         """The rows of a chunk behind those to be skipped, with their positions."""
         chunk = parsed.chunk
-        progress.line = progress.line if chunk.line is None else chunk.line
+        state.line = state.line if chunk.line is None else chunk.line
         here = TextPosition(
             file=chunk.file,
             offset=chunk.offset,
-            line=progress.line,
-            rows=progress.rows,
+            line=state.line,
+            rows=state.rows,
             bad=self._bad_rows,
-            negative=progress.negative,
+            negative=state.negative,
             first_bad=self._first_bad,
-            digest=progress.begin(chunk),
+            digest=state.begin(chunk),
             chunk_bytes=chunk.end - chunk.start,
             chunk_fingerprint=parsed.fingerprint,
         )
@@ -269,15 +269,10 @@ class TextSource(Source):
         if self._keeps_records:
             self._add_records(parsed)
         if self._first_bad is None and parsed.first_bad is not None:
-            self._first_bad = (chunk.file, progress.line + parsed.first_bad[0], parsed.first_bad[1])
+            self._first_bad = (chunk.file, state.line + parsed.first_bad[0], parsed.first_bad[1])
         if parsed.negative != 1.0:
-            progress.negative = parsed.negative
-        for batch in parsed.batches:
-            skipped = min(progress.skip, len(batch))
-            if skipped < len(batch):
-                yield batch.numbered(here.rows, skipped), here.after(skipped)
-            here, progress.skip = here.after(len(batch)), progress.skip - skipped
-        progress.rows = here.rows
+            state.negative = parsed.negative
+        yield from batches_behind(parsed.batches, here, state)
 
     def _add_records(self, parsed: ParsedChunk) -> None:
         """Keep the text of a chunk; all files need the same columns in the same order."""
@@ -297,7 +292,7 @@ class _Reading:
     """A reading of all text from a position on: chunks, parsed ahead by threads or by workers."""
 
     def __init__(self, source: TextSource, start: TextPosition, threads: int) -> None:
-        self.start, self.progress, self._pool = start, _Progress(start), BufferPool()
+        self.start, self.state, self._pool = start, _ReadingState(start), BufferPool()
         self._is_local = source._workers is None
         self._waits = source.can_be_read_again
         self._prefetch: Prefetch[Chunk, ParsedChunk] | None = None
@@ -327,7 +322,7 @@ class _Reading:
             except IndexError:
                 parser = source._parser(digest)
                 parser.join(first)
-            parsed = parser.parse(chunk, self.progress.negative)
+            parsed = parser.parse(chunk, self.state.negative)
             if parsed.problem is None:
                 parsers.append(parser)
             return parsed
@@ -353,7 +348,7 @@ class _Reading:
 
 
 @final
-class _Progress:
+class _ReadingState:
     """How far a reading has come: rows still to be skipped, rows given, the line, the label that counts as -1."""
 
     def __init__(self, start: TextPosition) -> None:

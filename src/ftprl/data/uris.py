@@ -29,11 +29,11 @@ def expand_uri(uri: str) -> list[str]:
         if not is_pattern and info.type == fs.FileType.File:
             return [uri]
         selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
-        found = [one.path for one in system.get_file_info(selector) if one.type == fs.FileType.File]
+        paths = [one.path for one in system.get_file_info(selector) if one.type == fs.FileType.File]
     except Exception as error:  # whatever a file system of others raises
         raise unreachable(uri, error) from None
     shift = len(path.rstrip("/"))
-    inside = {one: one[shift:].lstrip("/") for one in found}
+    inside = {one: one[shift:].lstrip("/") for one in paths}
     if is_pattern:
         wanted = rest[len(head) :].lstrip("/")
         kept = [short for short in inside.values() if fnmatch.fnmatchcase(short, wanted)]

@@ -65,9 +65,9 @@ class Ranking:
         self._parts.append(np.column_stack([scores, p, n, p * p, n * n]))
         self._count += len(scores)
         if self._count > self._most:
-            self.make_room()
+            self.compress()
 
-    def make_room(self) -> None:
+    def compress(self) -> None:
         """Halve the memory at least: by adding up rows of the same score, or by writing them to disk."""
         before, whole = self._count, _grouped(np.concatenate(self._parts))
         self._parts, self._count = [whole], len(whole)
@@ -110,7 +110,7 @@ class SliceRankings:
             self._slices[value] = Ranking(self._most)
         self._changed(self._slices[value], lambda one: one.add(scores, is_positive, weight))
         while self._held > self._most:
-            self._changed(max(self._slices.values(), key=lambda one: one.held), Ranking.make_room)
+            self._changed(max(self._slices.values(), key=lambda one: one.held), Ranking.compress)
 
     def _changed(self, one: Ranking, change: Callable[[Ranking], None]) -> None:
         before = one.held

@@ -127,21 +127,21 @@ def _cell_features(column, kind, value):
     if is_number and kind in ("numeric", "bucket"):
         value = "" if math.isnan(value) else repr(float(value))
     text = _text(value)
-    plain = text.strip(" \t")
-    if text == "" if kind in ("categorical", "text") else plain.lower() in _ABSENT:
+    stripped = text.strip(" \t")
+    if text == "" if kind in ("categorical", "text") else stripped.lower() in _ABSENT:
         return [(column + " is missing", 1.0)] if SETTINGS["missing"] == "indicator" else []
     if kind == "categorical":
         return [(column + "=" + text, 1.0)]
     if kind == "text":
         return [(column + "=" + word, 1.0) for word in re.findall(r"\w+", text.lower())]
     if kind == "boolean":
-        return [(column + ("=true" if _truth(column, plain) else "=false"), 1.0)]
+        return [(column + ("=true" if _truth(column, stripped) else "=false"), 1.0)]
     sampled = SETTINGS["sampled"].get(column, [])
     if kind in ("date", "timestamp"):
-        return list(_date_features(column, plain, sampled[0], kind == "timestamp"))
-    if not _NUMBER.fullmatch(plain) or not math.isfinite(float(plain)):
+        return list(_date_features(column, stripped, sampled[0], kind == "timestamp"))
+    if not _NUMBER.fullmatch(stripped) or not math.isfinite(float(stripped)):
         raise ValueError("expected a number, got %r in column %r" % (value, column))
-    number = float(plain)
+    number = float(stripped)
     return [(column, number)] if kind == "numeric" else [(_bucket(column, number, sampled[1:]), 1.0)]
 
 

@@ -189,15 +189,15 @@ class StronglyAdaptive(Learner[AdaptiveState]):
             raise InvalidInput(
                 f"interval needs rounds 1 <= start <= end <= {state.t}, got {start!r} to {end!r}; pass rounds played."
             )
-        known = {(piece.start, piece.end): piece for piece in self._ended_since(state, start)}
-        pieces, at = [], start
+        known = {(part.start, part.end): part for part in self._ended_since(state, start)}
+        parts, at = [], start
         while at <= end:
             length = at & -at  # the longest copy that begins at this round
             while at + length - 1 > end:
                 length //= 2
-            pieces.append(known[at, at + length - 1])
+            parts.append(known[at, at + length - 1])
             at += length
-        return _join(pieces)
+        return _join(parts)
 
     def _ended_since(self, state: AdaptiveState, start: int) -> list[Interval]:
         out, chain = [], state.ended
@@ -218,20 +218,20 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         return Bounds(tight=tight, bound=bound, theorem=theorem, caveats=(note,))
 
 
-def _join(pieces: list[Interval]) -> Interval:
+def _join(parts: list[Interval]) -> Interval:
     """Intervals that follow each other, as one."""
 
     def total(values: list[float | None]) -> float | None:
         return None if any(v is None for v in values) else float(sum(v for v in values if v is not None))
 
-    if len(pieces) == 1:
-        return pieces[0]
+    if len(parts) == 1:
+        return parts[0]
     return Interval(
-        pieces[0].start,
-        pieces[-1].end,
-        sum(piece.regret for piece in pieces),
-        total([piece.tight for piece in pieces]),
-        total([piece.bound for piece in pieces]),
-        total([piece.theorem for piece in pieces]),
+        parts[0].start,
+        parts[-1].end,
+        sum(part.regret for part in parts),
+        total([part.tight for part in parts]),
+        total([part.bound for part in parts]),
+        total([part.theorem for part in parts]),
         exact=False,
     )

@@ -267,7 +267,14 @@ def _of_fields(model: Model, text: str) -> dict[str, Any]:
             return dict(json.loads(text))
         except ValueError as wrong:
             raise InvalidInput(f"row needs a JSON object, got {shown(text)[:80]!r} ({wrong}); mend it.") from None
-    columns, format = model.reading.get("columns") or {}, model.reading.get("format")
+    format = model.reading.get("format")
+    known = model.reading.get("columns") or {}
+    # In the order of the data, which `columns` of a model file does not keep.
+    columns = {name: known[name] for name in model.reading.get("order") or ()}
+    if known and not columns:
+        raise InvalidInput(
+            f"row needs a JSON object, since the model is of an earlier version, got {shown(text)[:80]!r}."
+        )
     sep = model.reading.get("sep") or ("\t" if format == "tsv" else ",")
     quote = model.reading.get("quote") or ("" if format == "tsv" else '"')
     quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch, Position
-from ftprl.data.far import FarRows
+from ftprl.data.remote_rows import RemoteRows
 from ftprl.linear.rounds import round_end, round_ends
 
 
@@ -59,9 +59,11 @@ def joined(parts: list[Batch]) -> Batch:
         tags,
         True,
     )
-    if first.far is None:
+    if first.remote is None:
         return joined
-    return joined.replaced(far=FarRows([piece for part in parts if part.far is not None for piece in part.far.pieces]))
+    return joined.replaced(
+        remote=RemoteRows([one for part in parts if part.remote is not None for one in part.remote.slices])
+    )
 
 
 @final

@@ -1,7 +1,7 @@
-"""Rounds of several rows (docs/rounds.md): where they end, and the pieces of one for a table in several places.
+"""Rounds of several rows (docs/rounds.md): where they end, and the steps of one over several tables.
 
 A round over one table is what `Engine.learn` does. Over several tables, each with some of the shards of the
-coordinates, it is done in these pieces, and gives the same bits for any number of tables and of readers:
+coordinates, it is done in these steps, and gives the same bits for any number of tables and of readers:
 
 1. `Block.of` numbers the coordinates of a block of rows, with what their units need to know. It depends on rows alone.
 2. `merged` puts the blocks of a round together, in their order.
@@ -74,7 +74,7 @@ def round_ends(rows: NDArray[np.bool_], learned: int, round_rows: int) -> list[i
     return ends
 
 
-# ---- the pieces of a round ----
+# ---- the steps of a round ----
 
 
 @final

@@ -1,15 +1,14 @@
-"""An engine whose table is in several places: it mixes, servers have the cells, readers have the rows.
+"""An engine whose table is shared by servers: it mixes, the servers have the cells, readers have the rows.
 
-While rounds are small one process learns alone, faster than any exchange could be; then the cells are given to the
-servers. Rounds are done in the pieces of `ftprl.linear.shards`. What is rare (a round of a single row, held-out rows
+While rounds are small one process learns alone, faster than any exchange could be; then the cells are sent to the
+servers. Rounds are done in the steps of `ftprl.linear.shards`. What is rare (a round of a single row, held-out rows
 that are weighed) is done here, with the rows and the cells it needs brought over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,83 +26,22 @@ from ftprl._core import (
     set_hot_slots,
 )
 from ftprl.data import Batch
-from ftprl.data.far import NO_SLOTS, NO_VALUES, FarPiece, FarRows, Fault, entries_in, entries_of
-from ftprl.linear import shards
+from ftprl.data.remote_rows import NO_SLOTS, NO_VALUES, Fault, RemoteRows, RemoteSlice, entries_in, entries_of
+from ftprl.linear import shard_reader
+from ftprl.linear.actors import Actors
 from ftprl.linear.core_learner import core_learner
 from ftprl.linear.engine import Engine
+from ftprl.linear.exchange import ExchangeTotals
 from ftprl.linear.refusal import RowRefused
 from ftprl.linear.rounds import BLOCK, GROWTH, Slots, Vector, learns
-from ftprl.linear.shards import Cells, cells_at, owner_of, padded, put_at, sums_by_shard
-from ftprl.linear.spec import Spec
+from ftprl.linear.shard_messages import Cells, Scored, Stepped, in_parts, parts_for
+from ftprl.linear.shard_reader import padded
+from ftprl.linear.shard_table import cells_at, put_at
+from ftprl.linear.shards import owner_of, shards_of, sums_by_shard
 from ftprl.linear.totals import LossTotals
 
 _AT_ONCE = 1 << 16  # cells that are moved at a time
 _OTHER_BYTES = 4  # of a row that come with its scores, about: its hot entries
-
-
-class Places(Protocol):
-    """Servers with parts of a table, and readers that compute; what they return are handles for `get`."""
-
-    servers: int
-    node: str  # where this process is
-
-    def open(self, spec: Spec, *, receipt: bool) -> None:
-        """Start servers, whose tables are empty."""
-
-    def on_server(self, number: int, method: str, *arguments: Any, returns: int | None = None) -> Any:
-        """Have a server do something; handles among the arguments stand for their values.
-
-        Returns a handle, or with `returns` a list of as many.
-        """
-
-    def reader_near(self, nodes: Sequence[str]) -> int:
-        """The number of a reader on one of these machines, if there is one, that has little to do."""
-
-    def node_of(self, reader: int) -> str:
-        """The machine of a reader."""
-
-    def on_reader(self, number: int, work: Callable[..., Any], *arguments: Any, returns: int | None = None) -> Any:
-        """Have a reader call a function, as `on_server`."""
-
-    def put(self, value: Any) -> Any:
-        """A handle for a value."""
-
-    def get(self, handles: list[Any]) -> list[Any]:
-        """The values of handles; raises if a server or a reader was lost."""
-
-
-@final
-@dataclass
-class ExchangeTotals:
-    """Bytes that were moved while rounds were learned in several places, by what they were, and the rows of these.
-
-    `expected` is what U (6 + 12 K) + 16 K + 12 bytes for each row come to, with U the coordinates of a block per row
-    and K scales.
-    """
-
-    rows: int = 0
-    rounds: int = 0
-    announced: int = 0
-    plays: int = 0
-    scores: int = 0
-    slopes: int = 0
-    sums: int = 0
-    cells: int = 0  # of hot coordinates, with sums of a receipt
-    entries: int = 0  # of rows that came from other machines, or here
-    expected: int = 0
-    alone: int = 0  # of rows that one process learned alone, before; not counted otherwise
-    spread: int = 0  # of cells that were given to the servers then; likewise
-
-    @property
-    def bytes(self) -> int:
-        """All of them."""
-        return self.announced + self.plays + self.scores + self.slopes + self.sums + self.cells + self.entries
-
-    def to_dict(self) -> dict[str, float]:
-        """As JSON values, with bytes per row."""
-        rows = max(1, self.rows)
-        per_row = {"bytes_per_row": self.bytes / rows, "expected_bytes_per_row": self.expected / rows}
-        return {**vars(self), "bytes": self.bytes, **per_row}
 
 
 @final
@@ -113,7 +51,7 @@ class ShardedEngine(Engine):
     def __init__(
         self,
         engine: Engine,
-        places: Places,
+        actors: Actors,
         load: Callable[[], None] | None = None,
         *,
         alone: int | None = None,
@@ -127,9 +65,9 @@ class ShardedEngine(Engine):
         self._shared = tuple(vars(engine))  # the attributes of every engine
         for name in self._shared:
             setattr(self, name, getattr(engine, name))
-        self._places, self._load, self._block = places, load, block
+        self._actors, self._load, self._block = actors, load, block
         self._alone = GROWTH * min(BLOCK, engine.spec.round_rows) if alone is None else alone
-        self._is_far = False
+        self._is_spread = False
         self._is_hot_known = False  # whether the servers have the hot cells as they are
         self._round = 0  # the number of the last one
         self.exchange = ExchangeTotals()
@@ -137,7 +75,7 @@ class ShardedEngine(Engine):
     @property
     def learns_here(self) -> bool:
         """Whether rows are learned by this process alone, which then needs their entries."""
-        return not self._is_far and self._rows_here() > 0
+        return not self._is_spread and self._rows_here() > 0
 
     def _rows_here(self) -> int:
         """How many more rows are learned by this process alone."""
@@ -149,9 +87,9 @@ class ShardedEngine(Engine):
 
     def spread(self) -> None:
         """Give the cells to the servers, unless they have them."""
-        if self._is_far:
+        if self._is_spread:
             return
-        self._places.open(self._spec, receipt=self._receipt)
+        self._actors.open(self._spec, receipt=self._receipt)
         hot, before = self.hot_slots, self.exchange.cells
         if self._load is not None:
             self._load()
@@ -161,7 +99,7 @@ class ShardedEngine(Engine):
             for start in range(0, len(slots), _AT_ONCE):
                 self._send(cells_at(self, slots[start : start + _AT_ONCE]))
             self._forget()
-        self._is_far = True
+        self._is_spread = True
         self._bring(hot)
         self.exchange.spread, self.exchange.cells = self.exchange.cells - before, before
 
@@ -175,9 +113,9 @@ class ShardedEngine(Engine):
 
     def gather(self) -> None:
         """Take all cells back; from here on this is an engine like others, until more rows are learned."""
-        if self._is_far:
+        if self._is_spread:
             self._copy_cells()
-            self._is_far = False
+            self._is_spread = False
 
     def gathered(self) -> Engine:
         """An engine of its own, with all cells."""
@@ -189,14 +127,14 @@ class ShardedEngine(Engine):
 
     def renewed(self, engine: Engine) -> Engine:
         """Another engine in its place, over the same servers, which get its cells in time."""
-        again = ShardedEngine(engine, self._places, alone=self._alone, block=self._block)
+        again = ShardedEngine(engine, self._actors, alone=self._alone, block=self._block)
         again.exchange = self.exchange
         return again
 
     @property
     def is_apart(self) -> bool:
         """Whether servers have the cells."""
-        return self._is_far
+        return self._is_spread
 
     def _copy_cells(self) -> None:
         """Fill the table here with the cells of all servers."""
@@ -206,22 +144,22 @@ class ShardedEngine(Engine):
 
     def _send(self, cells: Cells) -> None:
         """Overwrite cells of the servers."""
-        owner = owner_of(cells.slots, self._places.servers)
+        owner = owner_of(cells.slots, self._actors.servers)
         handles = [
-            self._places.on_server(number, "put", cells.some(owner == number)) for number in np.unique(owner).tolist()
+            self._actors.on_server(number, "put", cells.some(owner == number)) for number in np.unique(owner).tolist()
         ]
-        self._places.get(handles)
+        self._actors.get(handles)
         self.exchange.cells += cells.nbytes
 
     def _received(self, slots: Slots) -> Cells:
         """The cells of some slots as the servers have them."""
-        owner = owner_of(slots, self._places.servers)
+        owner = owner_of(slots, self._actors.servers)
         numbers = np.unique(owner).tolist()
-        handles = [self._places.on_server(number, "take", slots[owner == number]) for number in numbers]
-        found = cells_at(self, slots[:0])
-        cells = np.empty((len(slots), *found.cells.shape[1:]), found.cells.dtype)
-        gradients = None if found.gradients is None else np.empty((len(slots), *found.gradients.shape[1:]))
-        for number, part in zip(numbers, self._places.get(handles), strict=True):
+        handles = [self._actors.on_server(number, "take", slots[owner == number]) for number in numbers]
+        no_cells = cells_at(self, slots[:0])
+        cells = np.empty((len(slots), *no_cells.cells.shape[1:]), no_cells.cells.dtype)
+        gradients = None if no_cells.gradients is None else np.empty((len(slots), *no_cells.gradients.shape[1:]))
+        for number, part in zip(numbers, self._actors.get(handles), strict=True):
             cells[owner == number] = part.cells
             if gradients is not None:
                 gradients[owner == number] = part.gradients
@@ -244,25 +182,24 @@ class ShardedEngine(Engine):
     def save_shards(self, uri: str, stem: str) -> dict[str, list[Any]]:
         """Have the servers write their shards to files of a version; the sizes and digests of all files."""
         self._return_hot()
-        servers = self._places.servers
+        servers = self._actors.servers
         handles = [
-            self._places.on_server(number, "save", uri, stem, shards.shards_of(number, servers))
-            for number in range(servers)
+            self._actors.on_server(number, "save", uri, stem, shards_of(number, servers)) for number in range(servers)
         ]
-        return {name: entry for entries in self._places.get(handles) for name, entry in entries.items()}
+        return {name: entry for entries in self._actors.get(handles) for name, entry in entries.items()}
 
     # ---- reading the state ----
 
     def take(self, slots: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """A copy of some cells, a row each."""
-        if not self._is_far:
+        if not self._is_spread:
             return super().take(slots)
         self._return_hot()
         return self._received(self._checked(slots)).cells
 
     def take_gradients(self, slots: NDArray[np.integer[Any]]) -> Vector:
         """S = g_{1:t} of some cells."""
-        if not self._is_far:
+        if not self._is_spread:
             return super().take_gradients(slots)
         self._return_hot()
         gradients = self._received(self._checked(slots)).gradients
@@ -271,61 +208,61 @@ class ShardedEngine(Engine):
 
     def touched(self) -> NDArray[np.uint32]:
         """Which cells have been touched."""
-        if not self._is_far:
+        if not self._is_spread:
             return super().touched()
         self._return_hot()
-        handles = [self._places.on_server(number, "touched") for number in range(self._places.servers)]
-        return np.sort(np.concatenate(self._places.get(handles)))
+        handles = [self._actors.on_server(number, "touched") for number in range(self._actors.servers)]
+        return np.sort(np.concatenate(self._actors.get(handles)))
 
     def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
         """The sums of a receipt over cells: they are brought here, since their order is that of one table."""
-        if self._is_far:
+        if self._is_spread:
             self._copy_cells()
         return super().own_sums(slots)
 
     def own_groups(self, scale: int) -> Vector:
         """Sums over cells by how often they were seen."""
-        if self._is_far:
+        if self._is_spread:
             self._copy_cells()
         return super().own_groups(scale)
 
     def keep_scales(self, first: int) -> None:
         """Drop all scales but four neighbours, everywhere."""
         super().keep_scales(first)
-        if self._is_far:
-            handles = [self._places.on_server(number, "keep_scales", first) for number in range(self._places.servers)]
-            self._places.get(handles)
+        if self._is_spread:
+            handles = [self._actors.on_server(number, "keep_scales", first) for number in range(self._actors.servers)]
+            self._actors.get(handles)
 
     # ---- rows ----
 
     def entries_here(self, batch: Batch) -> Batch:
         """The batch with the entries of its rows, brought here if they are elsewhere."""
-        if batch.far is None:
+        if batch.remote is None:
             return batch
-        pieces = batch.far.pieces
-        entries = entries_in(pieces, self._places.get([piece.handle for piece in pieces]))
+        slices = batch.remote.slices
+        entries = entries_in(slices, self._actors.get([one.handle for one in slices]))
         size = sum(array.nbytes for array in entries)
-        if self._is_far:
+        if self._is_spread:
             self.exchange.entries += size
         else:
             self.exchange.alone += size
-        return batch.replaced(indptr=entries[0], indices=entries[1], values=entries[2], is_private=True, far=None)
+        return batch.replaced(indptr=entries[0], indices=entries[1], values=entries[2], is_private=True, remote=None)
 
     def received(self, batch: Batch) -> Batch:
         """A batch whose entries the readers have; those that are here are sent."""
-        if batch.far is not None:
+        if batch.remote is not None:
             return batch
         rows = batch.private()
-        handle, faults = self._places.put([entries_of(rows)]), tuple(faults_of(self._core, rows))
-        piece = FarPiece(handle, 0, 0, len(rows), self._places.node, bool(has_units(rows.values)), faults)
+        handle, faults = self._actors.put([entries_of(rows)]), tuple(faults_of(self._core, rows))
+        one = RemoteSlice(handle, 0, 0, len(rows), self._actors.node, bool(has_units(rows.values)), faults)
         self.exchange.entries += sum(array.nbytes for array in entries_of(rows))
-        return rows.replaced(far=FarRows([piece]), indices=NO_SLOTS, values=NO_VALUES)
+        return rows.replaced(remote=RemoteRows([one]), indices=NO_SLOTS, values=NO_VALUES)
 
     def _check(self, batch: Batch) -> None:
-        if batch.far is None:
+        if batch.remote is None:
             super()._check(batch)
             return
-        for row, reason in batch.far.faults():
+        for row, reason in batch.remote.faults():
             where = f"{batch.origin}: " if batch.origin else ""
             number = batch.first_row + row
             raise RowRefused(f"{where}row {number}", reason, number)
@@ -334,7 +271,7 @@ class ShardedEngine(Engine):
 
     def weigh(self, batch: Batch, *, losses: Vector, baselines: Vector) -> None:
         """Predict held-out rows and let the weights of the mixture learn from each."""
-        if self._is_far:
+        if self._is_spread:
             batch = self.entries_here(batch)
             self._bring_cold(batch)
         super().weigh(batch, losses=losses, baselines=baselines)
@@ -352,7 +289,7 @@ class ShardedEngine(Engine):
         """Learn some rows, whose numbers in `scores`, `losses` and `baselines` are `rows`."""
         self._check(batch)
         alone = 0
-        if not self._is_far:
+        if not self._is_spread:
             learned = np.flatnonzero(learns(batch))
             missing = self._rows_here()
             alone = len(batch) if len(learned) < missing else int(learned[missing - 1]) + 1 if missing else 0
@@ -375,15 +312,15 @@ class ShardedEngine(Engine):
         self._baseline.learn(batch.y, batch.weight, baselines)
         losses = np.empty(len(batch)) if losses is None else losses
         batch = self.received(batch)
-        places = np.flatnonzero(learns(batch))
+        learned = np.flatnonzero(learns(batch))
         totals = LossTotals(0.0, 0.0, 0)
         at = done = 0
         while at < len(batch):
             t = self.progress.rows
             size = round_size(t, self._spec.round_rows)
-            count = min(size - t % size, len(places) - done)
+            count = min(size - t % size, len(learned) - done)
             is_whole = count == size - t % size
-            whole = int(places[done + count - 1]) + 1 if count else at
+            whole = int(learned[done + count - 1]) + 1 if count else at
             end = whole if is_whole else len(batch)
             learn = self._learn_round if count > 1 else self._learn_here
             for work, some in ((learn, slice(at, whole)), (self._learn_here, slice(whole, end))):
@@ -416,53 +353,55 @@ class ShardedEngine(Engine):
 
     def _learn_round(self, batch: Batch, scores: Vector | None, losses: Vector) -> LossTotals:
         """Learn rows as one round."""
-        spec, places, hot = self._spec, self._places, self.hot_slots
+        spec, actors, hot = self._spec, self._actors, self.hot_slots
         self._round += 1
         learned = learns(batch)
         heaviest = float(batch.weight[learned].max(initial=0.0))
         cuts = _blocks(learned, self._block)
-        assert batch.far is not None
+        assert batch.remote is not None
         readers, prepared = [], []
         for first, last in cuts:
-            pieces = batch.far[first:last].pieces
-            reader = places.reader_near([piece.node for piece in pieces])
-            plain = [piece._replace(handle=None, faults=()) for piece in pieces]
-            handles = [piece.handle for piece in pieces]
-            facts = (spec, places.servers, np.packbits(learned[first:last]), plain, places.node_of(reader))
-            more = 1 + places.servers
-            prepared.append(places.on_reader(reader, shards.prepare, *facts, *handles, returns=more))
+            slices = batch.remote[first:last].slices
+            reader = actors.reader_near([one.node for one in slices])
+            sent = [one._replace(handle=None, faults=()) for one in slices]
+            handles = [one.handle for one in slices]
+            facts = (spec, actors.servers, np.packbits(learned[first:last]), sent, actors.node_of(reader))
+            more = 1 + actors.servers
+            prepared.append(actors.on_reader(reader, shard_reader.prepare, *facts, *handles, returns=more))
             readers.append(reader)
         plays = [
-            places.on_server(
+            actors.on_server(
                 number, "play", self._round, hot, *(block[1 + number] for block in prepared), returns=len(cuts)
             )
-            for number in range(places.servers)
+            for number in range(actors.servers)
         ]
         scored = []
         for b, ((first, last), reader, block) in enumerate(zip(cuts, readers, prepared, strict=True)):
-            count = shards.parts_for((last - first) * (8 * len(spec.scales) + _OTHER_BYTES))
+            count = parts_for((last - first) * (8 * len(spec.scales) + _OTHER_BYTES))
             played = (own[b] for own in plays)
-            scored.append(places.on_reader(reader, shards.score, spec, hot, count, block[0], *played, returns=count))
+            scored.append(
+                actors.on_reader(reader, shard_reader.score, spec, hot, count, block[0], *played, returns=count)
+            )
         totals, sums = LossTotals(0.0, 0.0, 0), []
         for (first, last), reader, block, handles in zip(cuts, readers, prepared, scored, strict=True):
-            some, known = slice(first, last), shards.Scored.of_parts(places.get(handles))
+            some, known = slice(first, last), Scored.of_parts(actors.get(handles))
             slopes, part = self._chain(batch[some], hot, known, None if scores is None else scores[some], losses[some])
             totals = totals + part
-            parts = shards.in_parts(slopes.tobytes(), shards.parts_for(slopes.nbytes))
-            sums.append(places.on_reader(reader, shards.add_up, spec, block[0], *parts, returns=places.servers))
-        stepped = places.get(
+            parts = in_parts(slopes.tobytes(), parts_for(slopes.nbytes))
+            sums.append(actors.on_reader(reader, shard_reader.add_up, spec, block[0], *parts, returns=actors.servers))
+        stepped = actors.get(
             [
-                places.on_server(
+                actors.on_server(
                     number, "step", self._round, heaviest, int(learned.sum()), *(block[number] for block in sums)
                 )
-                for number in range(places.servers)
+                for number in range(actors.servers)
             ]
         )
         self._end_round(batch, losses, hot, stepped)
         return totals
 
     def _chain(
-        self, batch: Batch, hot: Slots, scored: shards.Scored, scores: Vector | None, losses: Vector
+        self, batch: Batch, hot: Slots, scored: Scored, scores: Vector | None, losses: Vector
     ) -> tuple[Vector, LossTotals]:
         """What goes row by row in a block: the slopes of its rows by scale."""
         stride, scales = round_stride(self._core), len(self._spec.scales)
@@ -482,20 +421,20 @@ class ShardedEngine(Engine):
         self._count(batch, scored, sent)
         return sent, LossTotals(*totals)
 
-    def _count(self, batch: Batch, scored: shards.Scored, slopes: Vector) -> None:
+    def _count(self, batch: Batch, scored: Scored, slopes: Vector) -> None:
         """Count the bytes of a block; the sums of gradients are as many numbers as were played."""
         totals, scales, rows = self.exchange, len(self._spec.scales), len(batch)
         totals.rows += rows
         totals.announced += scored.announced
         totals.plays += scored.played
-        known = 0 if batch.far is None else round(batch.far.sent_bytes)  # of lengths, labels and weights
+        known = 0 if batch.remote is None else round(batch.remote.sent_bytes)  # of lengths, labels and weights
         totals.scores += scored.nbytes + known
         totals.slopes += slopes.nbytes
         totals.sums += 8 * scales * scored.coordinates
         totals.entries += scored.moved
         totals.expected += scored.coordinates * (6 + 12 * scales) + rows * (16 * scales + 12)
 
-    def _end_round(self, batch: Batch, losses: Vector, hot: Slots, stepped: Sequence[shards.Stepped]) -> None:
+    def _end_round(self, batch: Batch, losses: Vector, hot: Slots, stepped: Sequence[Stepped]) -> None:
         """Add up what the servers report, and have the cells here that are hot from now on."""
         self.exchange.rounds += 1
         self.exchange.cells += sum(one.nbytes for one in stepped)
@@ -530,7 +469,7 @@ def _blocks(learned: NDArray[np.bool_], block: int) -> list[tuple[int, int]]:
     >>> _blocks(np.array([True, False, True, True]), 2)
     [(0, 3), (3, 4)]
     """
-    places = np.flatnonzero(learned)
-    ends = [int(places[at]) + 1 for at in range(block - 1, len(places), block)]
+    positions = np.flatnonzero(learned)
+    ends = [int(positions[at]) + 1 for at in range(block - 1, len(positions), block)]
     ends = sorted({*ends, len(learned)})
     return list(zip([0, *ends[:-1]], ends, strict=True))

@@ -195,10 +195,10 @@ class Spec:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields; an infinite bound is None, since JSON has no infinity. One scale needs none of the mixture's."""
-        plain = asdict(self)
+        values = asdict(self)
         if not self.several:
             for name in ("share", "stack", "retired"):
-                del plain[name]
+                del values[name]
         for name in (
             "level",
             "coin",
@@ -206,28 +206,28 @@ class Spec:
             "coin_retired",
             "classes",
         ):  # only where they are on: files of earlier versions have none
-            if not plain[name]:
-                del plain[name]
+            if not values[name]:
+                del values[name]
         if self.round_rows == 1:
-            del plain["round_rows"]
+            del values["round_rows"]
         if self.calibrate == "none":
-            del plain["calibrate"]
+            del values["calibrate"]
         for name in ("lower", "upper"):
-            plain[name] = _or_none(plain[name])
-        plain["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]
+            values[name] = _or_none(values[name])
+        values["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]
         if not self.bounds:
-            del plain["bounds"]
-        return plain
+            del values["bounds"]
+        return values
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Spec:
+    def from_dict(cls, values: Mapping[str, Any]) -> Spec:
         """The spec that `to_dict` wrote; a field that is not there has its default."""
         known = {field.name for field in fields(cls)}
-        for name in plain:
+        for name in values:
             if name not in known:
                 raise InvalidInput(f"Spec has no field {name!r}; it has {', '.join(sorted(known))}.")
         return cls(
-            **{name: value for name, value in plain.items() if not (name in ("lower", "upper") and value is None)}
+            **{name: value for name, value in values.items() if not (name in ("lower", "upper") and value is None)}
         )
 
 

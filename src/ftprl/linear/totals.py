@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, final
 
 ENOUGH_ROWS = 1000  # after which a model should be better than its baseline
+_TIE = 1e-9  # losses this near, as a part of the larger, differ by rounding
 
 
 @final
@@ -54,8 +55,13 @@ class LossTotals:
 
     @property
     def above_baseline(self) -> bool:
-        """Whether the loss is above the baseline's although there were 1000 rows to learn from."""
-        return self.rows >= ENOUGH_ROWS and self.loss > self.baseline
+        """Whether the loss is above the baseline's, by more than rounding, although there were 1000 rows to learn from.
+
+        >>> [LossTotals(loss, 1000.0, 1000, 5.0).above_baseline for loss in (5.1, 5.0 + 1e-12, 4.9)]
+        [True, False, False]
+        """
+        tie = _TIE * max(abs(self.loss), abs(self.baseline))
+        return self.rows >= ENOUGH_ROWS and self.loss - self.baseline > tie
 
     def to_dict(self) -> dict[str, float]:
         """The loss, weight and rows, and the mean."""

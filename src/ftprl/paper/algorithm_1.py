@@ -8,21 +8,21 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step, Verdict
-from ftprl.paper.instances import ROUNDING, History, answers, play, ratio, slope
+from ftprl.paper.instances import ROUNDING, GameRecord, answers, play, ratio, slope
 from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 
 Vector = NDArray[np.float64]
 
 
-def algorithm(gs: Vector, half: Vector, *, sign: float, careful: bool) -> History:
+def algorithm(gs: Vector, half: Vector, *, sign: float, careful: bool) -> GameRecord:
     """The pseudo-code on the box |x_i| <= half_i, line by line; `careful` leaves untouched coordinates where they are.
 
     As printed u = (g_{1:t} - q)/lambda: sign = +1. As corrected u = (q - g_{1:t})/lambda: sign = -1.
     """
     n = gs.shape[1]
     x, q, S, G, total = (np.zeros(n) for _ in range(5))
-    kept = History(Box(-half, half), [x])
+    kept = GameRecord(Box(-half, half), [x])
     with np.errstate(divide="ignore", invalid="ignore"):
         for g in gs:
             G = G + g * g
@@ -46,7 +46,7 @@ def rows(kind: str, T: int) -> Vector:
     return noise + 0.5 if kind == "leaning" else noise * [1.0, 0.0]
 
 
-def share(history: History) -> float:
+def share(history: GameRecord) -> float:
     """Regret over the corollary's bound; infinite for plays that are not numbers."""
     share = ratio(history.regret(), 2 * history.products())
     return share if np.isfinite(share) else np.inf

@@ -11,7 +11,7 @@ from ftprl.bounds import Certificate
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, Preconditioned
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.fits import receipt, slope
+from ftprl.paper.fits import certificate, slope
 from ftprl.schemes import CoordinateConstant
 from ftprl.sets import Ellipsoid, L2Ball
 
@@ -24,8 +24,8 @@ EXACT = 1e-9
 def both(a: Vector, gs: Vector) -> tuple[Certificate, Certificate]:
     """The certificates of a global rate on {|x/a|₂ <= 1}, and of FTPRL-Scale there."""
     A = np.diag(1 / a)
-    direct = receipt(FTPRL(Ellipsoid(A), CoordinateConstant()), gs)
-    return direct, receipt(Preconditioned(A, FTPRL(L2Ball(len(a)), CoordinateConstant())), gs)
+    direct = certificate(FTPRL(Ellipsoid(A), CoordinateConstant()), gs)
+    return direct, certificate(Preconditioned(A, FTPRL(L2Ball(len(a)), CoordinateConstant())), gs)
 
 
 def formulas(a: Vector, gs: Vector) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.bad_class import regret
 from ftprl.paper.base import Check, Outcome, Statement, Step, Verdict
-from ftprl.paper.fits import kinds, receipt, slope
+from ftprl.paper.fits import certificate, kinds, slope
 from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 
@@ -25,7 +25,7 @@ def guarantee(seeds: int, T: int) -> float:
         box = Box(0.0, 10.0 ** np.random.default_rng(seed).uniform(-2, 2, size=6))
         for _, gs in kinds(6, T, seed):
             M = float(np.linalg.norm(gs, axis=1).max())
-            strong = receipt(FTPRL(box, Diagonal()), gs).closed_form_strong
+            strong = certificate(FTPRL(box, Diagonal()), gs).closed_form_strong
             assert strong is not None
             worst = max(worst, strong / (1.5 * M * box.diameter() * math.sqrt(T)))
     return worst

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.fits import ROUNDING, kinds, receipt, slope
+from ftprl.paper.fits import ROUNDING, certificate, kinds, slope
 from ftprl.posthoc import best_bound as optimum
 from ftprl.schemes import BestBound, CoordinateConstant, Diagonal
 from ftprl.sets import ConvexSet, LpBall, Simplex
@@ -49,7 +49,7 @@ def leaders(n: int, T: int, rng: np.random.Generator) -> Vector:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Stability and growth on many streams; receipts against the proved ratios; the ratio of three schemes over p."""
+    """Stability and growth on many streams; certificates against the proved ratios; three schemes over p."""
     seeds = 40 if full else 2
     sets: list[ConvexSet] = [LpBall(6, 2.5), LpBall(6, 4.0), LpBall(6, 8.0), Simplex(6)]
     stability = growth = fall = over = regret = 0.0
@@ -66,7 +66,7 @@ def run(full: bool, step: Step) -> Outcome:
                 a, b, c = follow(F, squares)
                 stability, growth, fall = max(stability, a), max(growth, b / rho), max(fall, c)
             for gs in streams:
-                made = receipt(FTPRL(F, BestBound()), gs)
+                made = certificate(FTPRL(F, BestBound()), gs)
                 assert made.ratio is not None
                 best = made.post_hoc["diagonal"]
                 assert best is not None
@@ -102,8 +102,8 @@ def _panels(sizes: tuple[int, ...], rhos: dict[float, list[float]], n: int, T: i
     gs = np.random.default_rng(5).normal(size=(T, n)) * np.arange(1, n + 1) ** -1.5
     lines = []
     for name, scheme in (("global rate", CoordinateConstant()), ("diagonal", Diagonal()), ("best bound", BestBound())):
-        receipts = [receipt(FTPRL(LpBall(n, p), scheme), gs) for p in ps]
-        y = [(c.worst_case or math.nan) / (c.post_hoc["diagonal"] or math.nan) for c in receipts]
+        certificates = [certificate(FTPRL(LpBall(n, p), scheme), gs) for p in ps]
+        y = [(c.worst_case or math.nan) / (c.post_hoc["diagonal"] or math.nan) for c in certificates]
         lines.append(Series(name, ps, y, points=True))
     title = f"Three schemes on L_p balls, n = {n}, g_i of size i^-1.5"
     return [

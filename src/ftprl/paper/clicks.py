@@ -291,7 +291,8 @@ STATEMENT = Statement(
     ),
     measured=(
         "Progressive log loss at the best constant: the ratio may nowhere exceed 1. The best bounds in hindsight: a "
-        "gain of at least 1.2 everywhere. Every receipt's chain, and B_R within sqrt 2 of the best in hindsight at c=2."
+        "gain of at least 1.2 everywhere. Every certificate's chain, and B_R within sqrt 2 of the best in hindsight at "
+        "c=2."
     ),
     code="ftprl.paper.sparse_box.Diagonal, ftprl.paper.sparse_box.Global, ftprl.linear.Engine",
     run=_run,

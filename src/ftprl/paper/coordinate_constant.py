@@ -11,7 +11,7 @@ from ftprl.paper.instances import (
     KINDS,
     ROOT2,
     ROUNDING,
-    History,
+    GameRecord,
     balls,
     in_order,
     play,
@@ -25,7 +25,7 @@ from ftprl.schemes import CoordinateConstant
 from ftprl.sets import L2Ball
 
 
-def squares(history: History) -> float:
+def squares(history: GameRecord) -> float:
     """G_T, the sum of all squared gradients."""
     return float(np.square(history.g).sum())
 
@@ -74,7 +74,7 @@ def run(full: bool, step: Step) -> Outcome:
     )
 
 
-def _over_time(history: History) -> Panel:
+def _over_time(history: GameRecord) -> Panel:
     at = spread_rounds(len(history.g), 30)
     roots = np.sqrt(np.cumsum(np.square(history.g).sum(axis=1)))[np.array(at) - 1]
     regrets, bounds = [history.until(t).regret() for t in at], 2 * 2 * roots

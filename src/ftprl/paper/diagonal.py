@@ -14,7 +14,7 @@ from ftprl.paper.instances import (
     KINDS,
     ROOT2,
     ROUNDING,
-    History,
+    GameRecord,
     answers,
     balls,
     in_order,
@@ -30,14 +30,14 @@ from ftprl.sets import Box
 Vector = NDArray[np.float64]
 
 
-def best_diagonal(history: History) -> float:
+def best_diagonal(history: GameRecord) -> float:
     """min over diagonal Q of N(Q) + sum g'Q^-1 g on a box: a search for each coordinate on its own."""
     G = np.square(history.g).sum(axis=0)
     D = history.feasible.widths()
     return sum(best_constant(d, s) for d, s in zip(D, G, strict=True) if s > 0 and d > 0)
 
 
-def worst_case(history: History) -> float:
+def worst_case(history: GameRecord) -> float:
     """B_R on a box, from the increments."""
     D = history.feasible.widths()
     return 0.5 * float(np.sum(history.Q, axis=0) @ (D * D)) + sum(history.lengths())

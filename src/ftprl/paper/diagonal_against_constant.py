@@ -9,7 +9,7 @@ import numpy as np
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.fits import ROUNDING, kinds, receipt
+from ftprl.paper.fits import ROUNDING, certificate, kinds
 from ftprl.paper.instances import in_order
 from ftprl.schemes import CoordinateConstant, Diagonal
 from ftprl.sets import Box, ConvexSet, L2Ball
@@ -17,7 +17,7 @@ from ftprl.sets import Box, ConvexSet, L2Ball
 
 def forms(F: ConvexSet, gs: np.ndarray) -> tuple[float, float]:
     """The closed forms of FTPRL-Diag and of the global rate."""
-    both = [receipt(FTPRL(F, scheme), gs).closed_form for scheme in (Diagonal(), CoordinateConstant())]
+    both = [certificate(FTPRL(F, scheme), gs).closed_form for scheme in (Diagonal(), CoordinateConstant())]
     assert both[0] is not None
     assert both[1] is not None
     return both[0], both[1]
@@ -82,8 +82,8 @@ STATEMENT = Statement(
     " bound of per-coordinate rates is never the larger one, and smaller by up to sqrt n.",
     instance="Random boxes whose sides differ by 100, four kinds of gradients; gradients in proportion to the sides,"
     " and gradients in one coordinate.",
-    measured="The ratio of the two closed forms of the receipts, at most 1 up to 1e-7, 1 and 1/sqrt n at the two ends"
-    " up to 1e-9; both forms against the formulas.",
+    measured="The ratio of the two closed forms of the certificates, at most 1 up to 1e-7, 1 and 1/sqrt n at the two"
+    " ends up to 1e-9; both forms against the formulas.",
     code="ftprl.schemes.Diagonal, ftprl.schemes.CoordinateConstant",
     run=run,
     tests="tests/paper/test_missing_statements.py",

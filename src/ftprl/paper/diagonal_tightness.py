@@ -11,14 +11,14 @@ from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.diagonal import best_diagonal, worst_case
-from ftprl.paper.instances import ROOT2, ROUNDING, History, answers, play, slope
+from ftprl.paper.instances import ROOT2, ROUNDING, GameRecord, answers, play, slope
 from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 
 Vector = NDArray[np.float64]
 
 
-def game(gs: Vector, start: float = 0.0) -> History:
+def game(gs: Vector, start: float = 0.0) -> GameRecord:
     """FTPRL-Diag on [-1/2, 1/2] against fixed gradients."""
     return play(FTPRL(Box(-0.5, 0.5), Diagonal(), start=[start]), answers(gs[:, None]))
 

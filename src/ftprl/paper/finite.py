@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.paper.instances import History
+from ftprl.paper.instances import GameRecord
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -54,7 +54,7 @@ def tables(count: int, seed: int) -> list[Table]:
     return made
 
 
-def size(history: History) -> float:
+def size(history: GameRecord) -> float:
     """The same for a game: what gradients and regularisers can add up to."""
     return sum(float(np.abs(g) @ history.feasible.widths()) for g in history.g) + history.penalty()
 

@@ -38,7 +38,7 @@ def total_loss(learner: Learner[Any], losses: Iterable[LossFunction]) -> float:
     return own_loss
 
 
-def receipt(learner: Learner[Any], gs: Vector, full: bool = False) -> Certificate:
+def certificate(learner: Learner[Any], gs: Vector, full: bool = False) -> Certificate:
     """The certificate after rows of gradients; with `full`, and with programs where there is no closed form."""
     return play(learner, gs, full=full).certificate(program=full)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.instances import KINDS, ROUNDING, History, answers, in_order, play, ratio, sets, stream
+from ftprl.paper.instances import KINDS, ROUNDING, GameRecord, answers, in_order, play, ratio, sets, stream
 from ftprl.schemes import Diagonal, Fixed
 from ftprl.sets import Box, ConvexSet
 
@@ -32,7 +32,7 @@ def point(F: ConvexSet, rng: np.random.Generator) -> Vector:
     return np.asarray(rng.dirichlet(np.full(4, 0.5)) @ np.array(corners))
 
 
-def deltas(history: History) -> list[float]:
+def deltas(history: GameRecord) -> list[float]:
     """H_t(x_t) - H_t(x_{t+1}) for each t."""
     steps = zip(history.x, history.x[1:], strict=False)
     return [history.objective(x, t) - history.objective(after, t) for t, (x, after) in enumerate(steps, 1)]

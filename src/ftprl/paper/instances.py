@@ -100,7 +100,7 @@ def _add(P: Vector, Q: Vector, n: int) -> Vector:
 
 @final
 @dataclass(eq=False)
-class History:
+class GameRecord:
     """Every round of a game, so that each formula can be evaluated as it is written, without the ledger."""
 
     feasible: ConvexSet
@@ -147,15 +147,15 @@ class History:
         linear = math.fsum(float(g @ x) for g in self.g[:t])
         return linear + 0.5 * math.fsum(_quad(Q, x - xt) for Q, xt in zip(self.Q[:t], self.x, strict=False))
 
-    def until(self, t: int) -> History:
+    def until(self, t: int) -> GameRecord:
         """The first t rounds."""
-        return History(self.feasible, self.x[: t + 1], self.g[:t], self.Q[:t])
+        return GameRecord(self.feasible, self.x[: t + 1], self.g[:t], self.Q[:t])
 
 
-def play(learner: FTPRL, oracles: Iterable[Oracle]) -> History:
+def play(learner: FTPRL, oracles: Iterable[Oracle]) -> GameRecord:
     """Play and write down every round."""
     state = learner.init()
-    kept = History(learner.feasible, [state.x])
+    kept = GameRecord(learner.feasible, [state.x])
     for oracle in oracles:
         g = oracle(state.x)
         state = learner.update(state, g)
@@ -175,7 +175,7 @@ def metric(n: int, rng: np.random.Generator) -> Vector:
     return np.asarray(B.T @ B + 0.1 * np.eye(n))
 
 
-def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[History]:
+def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[GameRecord]:
     """The paper's two adaptive schemes on every set under every kind of gradients."""
     games = []
     for name, F in {**sets(), **balls()}.items():

@@ -9,7 +9,7 @@ import numpy as np
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step, Verdict
-from ftprl.paper.fits import ROOT2, ROUNDING, kinds, receipt, slope
+from ftprl.paper.fits import ROOT2, ROUNDING, certificate, kinds, slope
 from ftprl.schemes import CoordinateConstant
 from ftprl.sets import LpBall
 
@@ -28,7 +28,7 @@ def one_direction(n: int, p: float, rounds: int) -> float:
 
 def against_full(n: int, p: float, rounds: int) -> float:
     """B_R of the constant scheme on the unit L_p ball over that matrix's bound."""
-    made = receipt(FTPRL(LpBall(n, p), CoordinateConstant()), np.ones((rounds, n)))
+    made = certificate(FTPRL(LpBall(n, p), CoordinateConstant()), np.ones((rounds, n)))
     assert made.worst_case is not None
     return made.worst_case / one_direction(n, p, rounds)
 
@@ -37,7 +37,7 @@ def against_diagonal(n: int, p: float, rounds: int) -> float:
     """B_R over the best diagonal's bound, the largest of four kinds of gradients."""
     ratios = []
     for _, gs in kinds(n, rounds, 0):
-        made = receipt(FTPRL(LpBall(n, p), CoordinateConstant()), gs)
+        made = certificate(FTPRL(LpBall(n, p), CoordinateConstant()), gs)
         assert made.worst_case is not None
         assert made.post_hoc["diagonal"] is not None
         ratios.append(made.worst_case / made.post_hoc["diagonal"])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, Preconditioned
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.fits import ROUNDING, kinds, receipt
+from ftprl.paper.fits import ROUNDING, certificate, kinds
 from ftprl.programs import full_on_vertices
 from ftprl.schemes import CoordinateConstant, Diagonal, john
 from ftprl.sets import Polytope, Preimage
@@ -60,14 +60,14 @@ def scaled(b: Body, gs: Vector) -> tuple[float, float]:
     """B_R and regret of John scaling, over the best full matrix."""
     inner = Preimage(np.linalg.inv(b.A), b.F)
     learner = FTPRL(inner, CoordinateConstant(diameter=1.0), start=b.A @ b.F.start())
-    made = receipt(Preconditioned(b.A, learner), gs)
+    made = certificate(Preconditioned(b.A, learner), gs)
     best = full_on_vertices(b.V, gs.T @ gs)[0]
     return (made.worst_case or math.nan) / best, made.regret / best
 
 
 def straight(b: Body, gs: Vector) -> float:
     """B_R of FTPRL-Diag over the best full matrix."""
-    return (receipt(FTPRL(b.F, Diagonal()), gs).worst_case or math.nan) / full_on_vertices(b.V, gs.T @ gs)[0]
+    return (certificate(FTPRL(b.F, Diagonal()), gs).worst_case or math.nan) / full_on_vertices(b.V, gs.T @ gs)[0]
 
 
 def run(full: bool, step: Step) -> Outcome:

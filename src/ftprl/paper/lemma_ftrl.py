@@ -8,7 +8,7 @@ import numpy as np
 
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.finite import Sides, Table, excess, size, tables
-from ftprl.paper.instances import ROUNDING, History, adaptive_histories, sides
+from ftprl.paper.instances import ROUNDING, GameRecord, adaptive_histories, sides
 
 
 def on_table(table: Table) -> Sides:
@@ -21,7 +21,7 @@ def on_table(table: Table) -> Sides:
     return regret, float(table.r[:, table.best].sum()) + moved, table.size
 
 
-def in_game(history: History) -> Sides:
+def in_game(history: GameRecord) -> Sides:
     """The same with FTPRL's plays and linear losses."""
     steps = zip(history.g, history.x, history.x[1:], strict=False)
     moved = math.fsum(float(g @ (x - after)) for g, x, after in steps)

@@ -6,7 +6,7 @@ import math
 
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.finite import Sides, Table, excess, size, tables
-from ftprl.paper.instances import ROUNDING, History, adaptive_histories, sides
+from ftprl.paper.instances import ROUNDING, GameRecord, adaptive_histories, sides
 
 
 def on_table(table: Table) -> Sides:
@@ -16,11 +16,11 @@ def on_table(table: Table) -> Sides:
     return left, float(table.f[:, leaders[-1]].sum()), table.size
 
 
-def in_game(history: History) -> Sides:
+def in_game(history: GameRecord) -> Sides:
     """The same for the losses g_t·x + r_t(x), whose leader after t rounds is FTPRL's x_{t+1}."""
     T = len(history.g)
     left = math.fsum(
-        float(g @ after) + History(history.feasible, [x], [g], [Q]).r(after)
+        float(g @ after) + GameRecord(history.feasible, [x], [g], [Q]).r(after)
         for g, Q, x, after in zip(history.g, history.Q, history.x, history.x[1:], strict=False)
     )
     return left, history.objective(history.x[-1], T), size(history)

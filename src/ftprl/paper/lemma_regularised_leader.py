@@ -6,7 +6,7 @@ import math
 
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.finite import Sides, Table, excess, size, tables
-from ftprl.paper.instances import ROUNDING, History, adaptive_histories, sides
+from ftprl.paper.instances import ROUNDING, GameRecord, adaptive_histories, sides
 
 
 def on_table(table: Table) -> Sides:
@@ -15,7 +15,7 @@ def on_table(table: Table) -> Sides:
     return own_loss - float(table.f[:, table.best].sum()), float(table.r[:, table.best].sum()), table.size
 
 
-def in_game(history: History) -> Sides:
+def in_game(history: GameRecord) -> Sides:
     """The same with FTPRL's plays."""
     best = history.best()
     regret = math.fsum(float(g @ (after - best)) for g, after in zip(history.g, history.x[1:], strict=True))

@@ -31,7 +31,7 @@ def pieces(kind: str, n: int, rounds: int, rng: np.random.Generator) -> list[Vec
 
 
 def worst(F: ConvexSet, Qs: list[Vector], gs: Vector) -> float:
-    """B_R of these increments, as the receipt has it."""
+    """B_R of these increments, as the certificate has it."""
     promised = play(FTPRL(F, Fixed(Qs)), gs).certificate().worst_case
     assert promised is not None
     return promised
@@ -48,7 +48,7 @@ def written_out(F: ConvexSet, Qs: list[Vector], gs: Vector) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Random sums, added up over the rounds and all at once; both bounds from receipts and from the formula."""
+    """Random sums, added up over the rounds and all at once; both bounds from certificates and from the formula."""
     rng = np.random.default_rng(0)
     split: list[float] = []
     once: list[float] = []
@@ -68,7 +68,7 @@ def run(full: bool, step: Step) -> Outcome:
     return Outcome(
         [
             Check("B_R added up over the rounds / B_R at once, least", float(ratios.min()), ">=", 1 - ROUNDING),
-            Check("the receipt's B_R against the formula, relative", apart, "<=", 1e-7),
+            Check("the certificate's B_R against the formula, relative", apart, "<=", 1e-7),
             Check("share of the sums that do lose by being spread", float((ratios > 1 + 1e-6).mean()), ">=", 0.9),
         ],
         panels=[_panel(once, split)],
@@ -94,7 +94,7 @@ STATEMENT = Statement(
     instance="Numbers, diagonals and full matrices, added up over 2 to 11 rounds with many increments 0, on every set"
     " where N is computed exactly.",
     measured="B_R of the increments over B_R of their sum used at once, at least 1 up to 1e-9, and above it for at"
-    " least 0.9 of the sums; B_R of the receipt against the formula, to 1e-7.",
+    " least 0.9 of the sums; B_R of the certificate against the formula, to 1e-7.",
     code="ftprl.schemes.Fixed",
     run=run,
     tests="tests/paper/test_missing_statements.py",

@@ -1,4 +1,4 @@
-"""Online portfolios on the simplex: FTPRL's receipts, and what others earn."""
+"""Online portfolios on the simplex: FTPRL's certificates, and what others earn."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class Played:
 @final
 @dataclass(frozen=True, eq=False)
 class Market:
-    """The results on one market; `receipts` are FTPRL's at the paper's c = 2 and at the best constant."""
+    """The results on one market; `certificates` are FTPRL's at the paper's c = 2 and at the best constant."""
 
     name: str
     R: Vector
     rebalanced: Rebalanced
     played: Mapping[str, Played]
-    receipts: Mapping[str, tuple[Certificate, Certificate]]
+    certificates: Mapping[str, tuple[Certificate, Certificate]]
 
     def regret(self, name: str) -> Vector:
         """What the best constant-rebalanced portfolio of all days is ahead of the untuned learner, after each day."""
@@ -92,7 +92,7 @@ def grow(learner: Learner[Any], R: Vector) -> Vector:
     return np.log(out)
 
 
-def receipt(learner: Learner[Any], R: Vector, best: Rebalanced) -> Certificate:
+def certificate(learner: Learner[Any], R: Vector, best: Rebalanced) -> Certificate:
     """The certificate of the same plays, with the true regret; the best is at most its proved gap ahead."""
     game = Game(learner)
     for r in R:
@@ -111,7 +111,7 @@ def study(R: Vector, name: str, step: Step) -> Market:
         makers[who] = lambda c, scheme=scheme: FTPRL(F, scheme(c))  # type: ignore[misc]
     for who, make in OTHERS.items():
         makers[who] = lambda c, make=make: make(F, c)  # type: ignore[misc]
-    played, receipts = {}, {}
+    played, certificates = {}, {}
     for who, maker in makers.items():
         step(f"{name}: {who}")
         runs: dict[float, Vector] = {}
@@ -123,8 +123,8 @@ def study(R: Vector, name: str, step: Step) -> Market:
         tuned = best_constant(float, GRIDS[who], cost, widen=2)
         played[who] = Played(tuned, runs[tuned.constant], runs[OWN[who]])
         if who in SCHEMES:
-            receipts[who] = receipt(maker(2.0), R, best), receipt(maker(tuned.constant), R, best)
-    return Market(name, R, best, played, receipts)
+            certificates[who] = certificate(maker(2.0), R, best), certificate(maker(tuned.constant), R, best)
+    return Market(name, R, best, played, certificates)
 
 
 def markets(full: bool, step: Step) -> list[Market]:
@@ -140,7 +140,7 @@ def chain(studied: list[Market]) -> float:
     """The largest ratio of neighbours in true regret <= regret <= tight <= bound <= theorem <= B_R <= closed form."""
     worst = 0.0
     for market in studied:
-        for c in itertools.chain(*market.receipts.values()):
+        for c in itertools.chain(*market.certificates.values()):
             links = [c.true_regret, c.regret, c.tight, c.bound, c.theorem, c.worst_case, c.closed_form]
             pairs = itertools.pairwise(links)
             worst = max(worst, *(math.inf if a is None or b is None else a / b for a, b in pairs))
@@ -154,18 +154,18 @@ def steady(days: int = 200) -> float:
     """
     R = np.array([1.03, 1.0, 0.97]) * np.exp(np.random.default_rng(0).normal(0, 0.002, size=(days, 3)))
     best = best_rebalanced(R)
-    receipts = [receipt(FTPRL(Simplex(3), scheme(2.0)), R, best) for scheme in SCHEMES.values()]
-    return max(math.inf if c.true_regret is None or c.bound is None else c.true_regret / c.bound for c in receipts)
+    certificates = [certificate(FTPRL(Simplex(3), scheme(2.0)), R, best) for scheme in SCHEMES.values()]
+    return max(math.inf if c.true_regret is None or c.bound is None else c.true_regret / c.bound for c in certificates)
 
 
 def promised(studied: list[Market]) -> float:
     """The largest ratio B_R over best in hindsight, in units of what is proved of it; where something is."""
-    receipts = [c for m in studied for pair in m.receipts.values() for c in pair]
-    return max(c.ratio / c.proven_ratio for c in receipts if c.ratio is not None and c.proven_ratio is not None)
+    certificates = [c for m in studied for pair in m.certificates.values() for c in pair]
+    return max(c.ratio / c.proven_ratio for c in certificates if c.ratio is not None and c.proven_ratio is not None)
 
 
 def judged(studied: list[Market]) -> Outcome:
-    """The receipts decide; who earns most is reported, not judged, since the paper claims nothing of it."""
+    """The certificates decide; who earns most is reported, not judged, since the paper claims nothing of it."""
     stale = max(m.rebalanced.gap for m in studied)
     checks = [
         Check(
@@ -213,10 +213,10 @@ def _run(full: bool, step: Step) -> Outcome:
 
 STATEMENT = Statement(
     name="portfolios",
-    title="Online portfolios: the receipts hold on the simplex, and what others earn",
+    title="Online portfolios: the certificates hold on the simplex, and what others earn",
     place="beyond the paper",
     claim=(
-        "With losses -log(x·r) on the simplex, FTPRL's log wealth stays within its receipt of the best "
+        "With losses -log(x·r) on the simplex, FTPRL's log wealth stays within its certificate of the best "
         "constant-rebalanced portfolio, with every scheme. Which learner earns most is shown, not claimed."
     ),
     instance=(

@@ -119,7 +119,7 @@ def sparse_target(rounds: int, dim: int = 40, l1: float = 0.05, seed: int = 4) -
     hidden = np.zeros(dim)
     hidden[:3] = (1.0, -1.0, 0.5)
     V = rng.normal(size=(rounds, dim))
-    plain = [absolute(v, b) for v, b in zip(V, V @ hidden + 0.1 * rng.normal(size=rounds), strict=True)]
+    losses = [absolute(v, b) for v, b in zip(V, V @ hidden + 0.1 * rng.normal(size=rounds), strict=True)]
 
     def penalised(f: Loss) -> Loss:
         def both(x: Vector) -> tuple[float, Vector]:
@@ -129,8 +129,8 @@ def sparse_target(rounds: int, dim: int = 40, l1: float = 0.05, seed: int = 4) -
         return both
 
     F = Box(-2, 2, dim=dim)
-    best = best_in_hindsight(F, [penalised(f) for f in plain], tol=3e-4).lower
-    return Problem("sparse target", F, F.start(), plain, best, l1)
+    best = best_in_hindsight(F, [penalised(f) for f in losses], tol=3e-4).lower
+    return Problem("sparse target", F, F.start(), losses, best, l1)
 
 
 def problems(full: bool) -> list[Problem]:

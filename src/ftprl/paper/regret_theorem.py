@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.instances import KINDS, ROUNDING, History, in_order, play, ratio, sets, spread_rounds, stream
+from ftprl.paper.instances import KINDS, ROUNDING, GameRecord, in_order, play, ratio, sets, spread_rounds, stream
 from ftprl.schemes import Fixed
 
 Vector = NDArray[np.float64]
@@ -33,7 +33,7 @@ def increments(n: int, seed: int) -> Fixed:
     return Fixed(rule)
 
 
-def histories(full: bool, step: Step) -> list[tuple[str, History]]:
+def histories(full: bool, step: Step) -> list[tuple[str, GameRecord]]:
     """Every set under every kind of gradients, with random matrices."""
     games = []
     for name, F in sets().items():
@@ -68,7 +68,7 @@ def run(full: bool, step: Step) -> Outcome:
     )
 
 
-def _over_time(history: History) -> Panel:
+def _over_time(history: GameRecord) -> Panel:
     at = spread_rounds(len(history.g))
     parts = [history.until(t) for t in at]
     stability = np.cumsum(history.lengths())[np.array(at) - 1]

@@ -9,14 +9,14 @@ from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.diagonal import best_diagonal, worst_case
-from ftprl.paper.instances import KINDS, ROOT2, ROUNDING, History, answers, play, stream
+from ftprl.paper.instances import KINDS, ROOT2, ROUNDING, GameRecord, answers, play, stream
 from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 
 Vector = NDArray[np.float64]
 
 
-def games(c: float, full: bool) -> list[History]:
+def games(c: float, full: bool) -> list[GameRecord]:
     """The diagonal scheme with constant c on boxes, and on an interval from its end, where the regret is largest."""
     played = []
     for number in range(40 if full else 12):

@@ -14,7 +14,7 @@ from ftprl.paper.base import Check, Outcome, Statement, Verdict
 from ftprl.paper.picture import Picture, picture
 from ftprl.paper.registry import find
 
-Listener = Callable[["Progress"], None]
+Listener = Callable[["ExperimentProgress"], None]
 
 
 @final
@@ -70,7 +70,7 @@ class Result:
 
 @final
 @dataclass(frozen=True)
-class Progress:
+class ExperimentProgress:
     """One thing that happened: a statement did a step, or it has its `result`."""
 
     name: str
@@ -110,7 +110,7 @@ def run(
     for result in finished:
         results[result.statement.name] = result
         name = result.statement.name
-        on_progress(Progress(name, result.verdict.value, len(results), len(statements), result))
+        on_progress(ExperimentProgress(name, result.verdict.value, len(results), len(statements), result))
     return [results[s.name] for s in statements]
 
 
@@ -118,7 +118,7 @@ def _here(statements: Sequence[Statement], full: bool, drawn: bool, on_progress:
     for done, s in enumerate(statements):
 
         def step(text: str, name: str = s.name, done: int = done) -> None:
-            on_progress(Progress(name, text, done, len(statements)))
+            on_progress(ExperimentProgress(name, text, done, len(statements)))
 
         yield run_one(s, full, step, drawn)
 
@@ -154,7 +154,9 @@ def _spread(
             ready, pending = wait(pending, timeout=0.1, return_when=FIRST_COMPLETED)
             while not queue.empty():
                 name, text = queue.get()
-                on_progress(Progress(name, text, len(statements) - len(pending) - len(ready), len(statements)))
+                on_progress(
+                    ExperimentProgress(name, text, len(statements) - len(pending) - len(ready), len(statements))
+                )
             for future in ready:
                 outcome, seconds, error, made = future.result()
                 yield Result(futures[future], outcome, seconds, full, error, made)

@@ -41,14 +41,14 @@ def direct(A: Vector, inner: ConvexSet) -> FTPRL:
 
 def both(A: Vector, inner: ConvexSet, gs: Vector) -> tuple[float, float]:
     """The largest distance of the plays of the two, in units of the set, and the relative distance of the regrets."""
-    plain = Game(direct(A, inner))
+    directly = Game(direct(A, inner))
     scale = Game(Preconditioned(A, FTPRL(inner, CoordinateConstant())))
     unit, apart = Preimage(A, inner).widths(), 0.0
     for g in gs:
-        plain.observe(g)
+        directly.observe(g)
         scale.observe(g)
-        apart = max(apart, float((np.abs(plain.x - scale.x) / unit).max()))
-    one, other = plain.certificate(), scale.certificate()
+        apart = max(apart, float((np.abs(directly.x - scale.x) / unit).max()))
+    one, other = directly.certificate(), scale.certificate()
     assert other.worst_case is not None
     return apart, abs(one.regret - other.regret) / other.worst_case
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL, Preconditioned
 from ftprl.paper.base import Check, Outcome, Statement, Step, Verdict
-from ftprl.paper.fits import ROOT2, ROUNDING, kinds, receipt, slope
+from ftprl.paper.fits import ROOT2, ROUNDING, certificate, kinds, slope
 from ftprl.posthoc import best_bound
 from ftprl.programs import diagonal_on_vertices
 from ftprl.schemes import CoordinateConstant
@@ -32,7 +32,7 @@ def skewed(n: int) -> Vector:
 def ratios(A: Vector, gs: Vector) -> tuple[float, float]:
     """B_R of FTPRL-Scale on |Ax|_1 <= 1 over the best diagonal of F, and over the best one of the image."""
     n, back = len(A), inverse(A)
-    made = receipt(Preconditioned(A, FTPRL(L1Ball(n), CoordinateConstant())), gs)
+    made = certificate(Preconditioned(A, FTPRL(L1Ball(n), CoordinateConstant())), gs)
     # The corners of Fsym are twice the columns of A^{-1}.
     here = diagonal_on_vertices(2 * back.T, (gs**2).sum(axis=0))[0]
     there = best_bound(L1Ball(n), "diagonal", ((gs @ back) ** 2).sum(axis=0))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.fits import ROOT2, ROUNDING, kinds, receipt
+from ftprl.paper.fits import ROOT2, ROUNDING, certificate, kinds
 from ftprl.schemes import CoordinateConstant, Full, Sketch
 from ftprl.schemes.full import SketchState
 from ftprl.sets import ConvexSet, L2Ball
@@ -60,14 +60,14 @@ def run(full: bool, step: Step) -> Outcome:
             step(f"{name} gradients, rank {rank}")
             least, have, allowed = follow(ball, rank, gs)
             order, excess = max(order, least), max(excess, have / allowed)
-            made = receipt(FTPRL(ball, Sketch(rank, ROOT2)), gs)
+            made = certificate(FTPRL(ball, Sketch(rank, ROOT2)), gs)
             over = max(over, made.regret / (made.closed_form_strong or math.nan))
     step("all ranks")
     gs = low_rank(n, 3, T, 1)
-    whole = receipt(FTPRL(ball, Full(ROOT2)), gs)
-    one = receipt(FTPRL(ball, CoordinateConstant(ROOT2)), gs)
+    whole = certificate(FTPRL(ball, Full(ROOT2)), gs)
+    one = certificate(FTPRL(ball, CoordinateConstant(ROOT2)), gs)
     ranks = sorted({1, 2, 3, 4, 5, 6, 8, n // 2, n, n + 1})
-    receipts = [receipt(FTPRL(ball, Sketch(r, ROOT2)), gs) for r in ranks]
+    sketched = [certificate(FTPRL(ball, Sketch(r, ROOT2)), gs) for r in ranks]
     assert whole.closed_form_strong is not None
     assert one.closed_form_strong is not None
     return Outcome(
@@ -77,7 +77,7 @@ def run(full: bool, step: Step) -> Outcome:
             Check("regret over sqrt(2) D tr Gbar^1/2, largest", over, "<=", 1.0),
             Check(
                 "rank n + 1: regret against Full, relative difference",
-                abs(receipts[-1].regret / whole.regret - 1),
+                abs(sketched[-1].regret / whole.regret - 1),
                 "<=",
                 1e-6,
             ),
@@ -97,14 +97,14 @@ def run(full: bool, step: Step) -> Outcome:
                     Series(
                         "sketch: bound",
                         ranks,
-                        [c.closed_form_strong or math.nan for c in receipts],
+                        [c.closed_form_strong or math.nan for c in sketched],
                         dashed=True,
                         points=True,
                     ),
                     Series("full: bound", ranks, [whole.closed_form_strong] * len(ranks), dashed=True, points=True),
                     Series("global rate: bound", [1, n + 1], [one.closed_form_strong] * 2, dashed=True, colour=6),
-                    Series("sketch: receipt's bound", ranks, [c.bound or math.nan for c in receipts], points=True),
-                    Series("sketch: regret", ranks, [c.regret for c in receipts], points=True),
+                    Series("sketch: certificate's bound", ranks, [c.bound or math.nan for c in sketched], points=True),
+                    Series("sketch: regret", ranks, [c.regret for c in sketched], points=True),
                 ],
                 log=True,
             )
@@ -112,8 +112,8 @@ def run(full: bool, step: Step) -> Outcome:
         numbers=[
             (
                 f"With rank 4 the a-priori bound is"
-                f" {(receipts[3].closed_form_strong or math.nan) / whole.closed_form_strong:.3f} times Full's; regret"
-                f" {receipts[3].regret:.3g} against {whole.regret:.3g} for Full and {one.regret:.3g} for a global rate."
+                f" {(sketched[3].closed_form_strong or math.nan) / whole.closed_form_strong:.3f} times Full's; regret"
+                f" {sketched[3].regret:.3g} against {whole.regret:.3g} for Full and {one.regret:.3g} for a global rate."
             )
         ],
     )

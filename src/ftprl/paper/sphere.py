@@ -9,7 +9,7 @@ from ftprl.draw import Panel, Series
 from ftprl.game import play
 from ftprl.learner import FTPRL, Preconditioned
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.fits import ROOT2, ROUNDING, kinds, receipt, slope
+from ftprl.paper.fits import ROOT2, ROUNDING, certificate, kinds, slope
 from ftprl.posthoc import best_bound
 from ftprl.schemes import CoordinateConstant
 from ftprl.sets import Ellipsoid, L2Ball, LpBall
@@ -47,7 +47,7 @@ def stretched(n: int, condition: float, rng: np.random.Generator) -> Vector:
 def played(A: Vector, gs: Vector) -> tuple[float, float]:
     """(B_R, best full bound) of FTPRL-Scale on |Ax|₂ <= 1."""
     n = len(A)
-    made = receipt(Preconditioned(A, FTPRL(L2Ball(n), CoordinateConstant())), gs)
+    made = certificate(Preconditioned(A, FTPRL(L2Ball(n), CoordinateConstant())), gs)
     best = best_bound(Ellipsoid(A), "full", (gs**2).sum(axis=0), gs.T @ gs)
     assert best is not None
     assert made.worst_case is not None
@@ -94,7 +94,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 def _against(p: float, gs: Vector, family: str) -> float:
     """B_R of the constant scheme on the unit L_p ball over the best of a family."""
-    made = receipt(FTPRL(LpBall(gs.shape[1], p), CoordinateConstant()), gs, full=family == "full")
+    made = certificate(FTPRL(LpBall(gs.shape[1], p), CoordinateConstant()), gs, full=family == "full")
     best = made.post_hoc[family]
     assert made.worst_case is not None
     assert best is not None

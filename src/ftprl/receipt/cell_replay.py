@@ -18,6 +18,17 @@ LARGEST = float(np.finfo(np.float64).max)
 LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
+def raised_unit(unit: Vector, count: NDArray[Any], a: Vector) -> Vector:
+    """The units of features after a row with the sizes `a`, with several scales: rounded to the type of the counts.
+
+    >>> raised_unit(np.array([1.0, 1.0]), np.array([2.0, 2.0]), np.array([0.5, 3.0])).round(3).tolist()
+    [1.0, 2.236]
+    """
+    mean = np.sqrt(np.maximum(unit * unit + (a * a - unit * unit) / count.astype(np.float64), 0.0))
+    higher = np.maximum(np.maximum(unit, mean), a / 16.0).astype(count.dtype)
+    return np.where(a > unit, higher, unit).astype(np.float64)
+
+
 @final
 class CellArithmetic:
     """The formulas of the cells of one model."""

@@ -15,7 +15,7 @@ from ftprl.linear.mixture import rates_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals
 from ftprl.receipt import ledger
-from ftprl.receipt.caveats import Comparison, caveats_of, no_worst_case, offset_in_words
+from ftprl.receipt.caveats import Comparison, no_worst_case, notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.floor import NO_FLOOR, FloorLines, floor_lines
 from ftprl.receipt.ledger import Certifiable, Comparator, Slots, StreamLedger
@@ -283,15 +283,18 @@ def _assembled(
         "rows" if engine.counts_rows else "gradients",
         (),
         None,
-        caveats_of(
-            spec,
-            spec.scales[k],
-            sums.units,
-            comparison,
-            unit_values,
-            closed,
-            regret=own["regret"],
-            loss=learned.prediction_loss,
+        tuple(
+            str(note)
+            for note in notes_of(
+                spec,
+                spec.scales[k],
+                sums.units,
+                comparison,
+                unit_values,
+                closed,
+                regret=own["regret"],
+                loss=learned.prediction_loss,
+            )
         ),
         floors,
         length=None if comparison.kind == "box" else 0.5 * math.sqrt(float(sums.D2[k])) / floors.unit,

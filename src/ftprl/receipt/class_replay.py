@@ -18,7 +18,7 @@ from ftprl.linear.mixture import WINDOW, is_review, leader_of, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.receipt.bounds_replay import BoundChange, BoundReplay
-from ftprl.receipt.cell_replay import CellArithmetic
+from ftprl.receipt.cell_replay import CellArithmetic, raised_unit
 from ftprl.receipt.class_mixture_replay import ClassMixing, in_order
 
 Vector = NDArray[np.float64]
@@ -208,10 +208,7 @@ class ClassReplay:
         """The units of a row's features, this row included."""
         count = (self._count[at].astype(np.float64) + 1.0).astype(self.kind)
         self._count[at] = count
-        unit = self._unit[at].astype(np.float64)
-        mean = np.sqrt(np.maximum(unit * unit + (a * a - unit * unit) / count.astype(np.float64), 0.0))
-        higher = np.maximum(np.maximum(unit, mean), a / 16.0).astype(self.kind)
-        unit = np.where(a > unit, higher, unit).astype(np.float64)
+        unit = raised_unit(self._unit[at].astype(np.float64), count, a)
         self._unit[at] = unit
         return unit
 

@@ -23,7 +23,7 @@ FACTS = 8
 # Of a column: where its cell is stored; the mean and deviation its values are counted in; the rows that had it since
 # the last power of two. While it is watched: the mean and the squares of its values, one of them, and whether there
 # were others.
-PLACE, CENTRE, DEVIATION, MET, MEAN, SQUARES, ONE_VALUE, DIFFERS = range(FACTS)
+CELL, CENTRE, DEVIATION, MET, MEAN, SQUARES, ONE_VALUE, DIFFERS = range(FACTS)
 ACTIVE, WATCHED, OWN, ROWS = range(4)  # of counts; OWN: inputs before the columns, 0 before there were any
 # Of a coordinate of the coin; the last three of the intercept alone, and labels are only counted with the log loss.
 THETA, SIZES, WON, LARGEST, BOUND, NEGATIVE, POSITIVE = range(7)
@@ -112,7 +112,7 @@ class ColumnsReplay:
         self.counts[ROWS] += 1.0
         active, watched, _ = self._sizes()
         own = self.columns[: active + watched]
-        is_column = own[:, PLACE][:, None] == at[None, :]
+        is_column = own[:, CELL][:, None] == at[None, :]
         met = is_column.any(axis=1)
         values = np.where(met, v[is_column.argmax(axis=1)] if len(v) else 0.0, 0.0)
         own[:, MET] += met
@@ -153,11 +153,11 @@ class ColumnsReplay:
         active = self._sizes()[0]
         self.columns[:active, MET] = 0.0
         self.counts[ROWS] = 0.0
-        known = self.columns[:active, PLACE].tolist()
+        known = self.columns[:active, CELL].tolist()
         dense = (seen >= PART * t) & (np.abs(v) != units)
-        new = [place for place in at[dense].tolist() if place not in known][: MOST - active]
+        new = [number for number in at[dense].tolist() if number not in known][: MOST - active]
         self.columns[active : active + len(new)] = 0.0
-        self.columns[active : active + len(new), PLACE] = new
+        self.columns[active : active + len(new), CELL] = new
         self.counts[WATCHED] = len(new)
 
     def _drop_rare(self, rows: float) -> None:

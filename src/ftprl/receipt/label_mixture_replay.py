@@ -28,8 +28,8 @@ LARGEST_POWER = 32.0
 LEAST_GAP = 2.0**-30  # part of the loss so far below which a gap is rounding
 FLAT = 0.125  # a kinked loss is taken for this part of the density at its kink
 LEAST_LOSS = 2.0**-10  # in units
-# The places of hedge.
-GAP, LARGEST, PAID, STACK_LOSS, STACK_WEIGHT, LEVEL, SLOW_LEVEL = range(7)
+# The numbers in hedge; RECENT_LOSS is the loss since the last power of two of the rows.
+GAP, LARGEST_GAP, RECENT_LOSS, STACK_LOSS, STACK_WEIGHT, LEVEL, SLOW_LEVEL = range(7)
 STRETCH_LOSS, STRETCH_ROWS, LONGEST, LEAD, LEAD_GAP = range(7, 12)
 
 
@@ -149,7 +149,7 @@ class LabelMixing:
     def _review_past(self, y: float, weight: float, t: int) -> None:
         """Begin anew where D comes from labels long past."""
         hedge = self.state["hedge"]
-        D, rows, longest = float(hedge[LARGEST]), float(hedge[STRETCH_ROWS]) + 1.0, float(hedge[LONGEST])
+        D, rows, longest = float(hedge[LARGEST_GAP]), float(hedge[STRETCH_ROWS]) + 1.0, float(hedge[LONGEST])
         full = D > 0.0 and hedge[STRETCH_LOSS] >= STRETCH_PART * D
         stale = D > 0.0 and not full and rows >= TOO_LONG * max(longest, LEAST_STRETCH) and is_review(t)
         if full or stale:
@@ -160,13 +160,13 @@ class LabelMixing:
         if full or stale or D == 0.0:
             hedge[STRETCH_LOSS] = hedge[STRETCH_ROWS] = 0.0
         if t >= FIRST_REVIEW and t & (t - 1) == 0:
-            if t <= LAST_REVIEW and hedge[LARGEST] > hedge[PAID]:
+            if t <= LAST_REVIEW and hedge[LARGEST_GAP] > hedge[RECENT_LOSS]:
                 self._forget_past(y, weight)
-            hedge[PAID] = 0.0
+            hedge[RECENT_LOSS] = 0.0
 
     def _forget_past(self, y: float, weight: float) -> None:
         hedge = self.state["hedge"]
-        hedge[GAP] = hedge[LARGEST] = hedge[PAID] = 0.0
+        hedge[GAP] = hedge[LARGEST_GAP] = hedge[RECENT_LOSS] = 0.0
         self.facts.begin_anew(y, weight)
 
     def known_label(self, y: float) -> float:
@@ -189,12 +189,12 @@ class LabelMixing:
         own = [a / whole for a in own]
         mean = added([a * b for a, b in zip(own, experts, strict=True)])
         own = self.charge(mean, own, experts, y, weight, t)
-        ahead = weight * (self.loss.value(experts[self._at], y) - self.loss.value(mean, y))
+        advantage = weight * (self.loss.value(experts[self._at], y) - self.loss.value(mean, y))
         rate = self._lead_rate()
-        power = cut(rate * ahead, -LARGEST_POWER, LARGEST_POWER)
+        power = cut(rate * advantage, -LARGEST_POWER, LARGEST_POWER)
         gap = (math.log((1.0 - part) + part * math.exp(power)) - part * power) / rate
         hedge[LEAD_GAP] += max(gap, 0.0)
-        hedge[LEAD] = max(float(hedge[LEAD]) + ahead, 0.0)
+        hedge[LEAD] = max(float(hedge[LEAD]) + advantage, 0.0)
         part = self._trusted_part()
         self.state["w"][:] = [part * a for a in own]
         self.state["w"][self._at] += 1.0 - part
@@ -211,24 +211,24 @@ class LabelMixing:
         """The weights after row t, of those before it."""
         hedge, label, ln = self.state["hedge"], self.known_label(y), math.log(self.n)
         losses = [weight * self.loss.value(s, label) for s in experts]
-        paid, low, D = weight * self.loss.value(mean, label), min(losses), float(hedge[LARGEST])
-        hedge[PAID] += weight * abs(self.loss.value(mean, y))
+        mixture_loss, low, D = weight * self.loss.value(mean, label), min(losses), float(hedge[LARGEST_GAP])
+        hedge[RECENT_LOSS] += weight * abs(self.loss.value(mean, y))
         if self.loss.predicts_labels:
             hedge[STRETCH_LOSS] += losses[self._at]
         if D == 0.0:
-            if paid - low > LEAST_GAP * hedge[PAID]:
-                hedge[GAP] = hedge[LARGEST] = paid - low
+            if mixture_loss - low > LEAST_GAP * hedge[RECENT_LOSS]:
+                hedge[GAP] = hedge[LARGEST_GAP] = mixture_loss - low
             return before
         powers = [((low - b) / D) * ln for b in losses]
         w = [a * math.exp(b) for a, b in zip(before, powers, strict=True)]
         whole = added(w)
-        gap = max(float(hedge[GAP]) + (paid - (low - math.log(whole) * D / ln)), 0.0)
+        gap = max(float(hedge[GAP]) + (mixture_loss - (low - math.log(whole) * D / ln)), 0.0)
         hedge[GAP] = gap
         if gap > D:  # from the weights before the row: at the rate that turned out too large, those after may be 0
             ratio = D / gap
             w = [a**ratio * math.exp(ratio * b) for a, b in zip(before, powers, strict=True)]
             whole = added(w)
-            hedge[LARGEST] = gap
+            hedge[LARGEST_GAP] = gap
         a = share_after(self.spec, t)
         return [(1.0 - a) * max(b / whole, LEAST_WEIGHT) + a / self.n for b in w]
 

@@ -190,7 +190,7 @@ class Mixing:
         weights = added([math.exp(-a) for a in behind])
         return min(sums) - math.log(added([math.exp(min(sums) - a) for a in sums]) / weights)
 
-    def tell(self, scores: Floats, y: float) -> tuple[float, float]:
+    def predict(self, scores: Floats, y: float) -> tuple[float, float]:
         """The mixture's score, and its loss (NaN without a label)."""
         experts = self._experts(scores)
         yes, no = (self.mixed([softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
@@ -203,7 +203,7 @@ class Mixing:
         losses = [softplus(-y * s) for s in experts]
         if weight > facts[0]:
             self.admit(weight)
-        prediction = self.tell(scores, y)
+        prediction = self.predict(scores, y)
         chances = [_chance(y * s) for s in experts]
         total = added([a * b for a, b in zip(self._w, chances, strict=True)])
         directly = self.spec.share != 0.0 and total >= LEAST_CHANCE

@@ -135,15 +135,15 @@ def _named(c: StreamCertificate) -> list[str]:
 
 
 def _vacuous(c: StreamCertificate) -> list[str]:
-    """One line in place of bounds that say nothing."""
-    if not says_nothing(c, c.bound):
+    """One line in place of bounds that prove nothing."""
+    if not is_vacuous(c, c.bound):
         return []
     length = c.curve.informative_length
     where = "" if not length else f"; use the floor above, up to length {below(length)}"
     return [f"  bounds are not shown: they are above the total loss, so they prove nothing{where}"]
 
 
-def says_nothing(c: StreamCertificate, bound: float | None) -> bool:
+def is_vacuous(c: StreamCertificate, bound: float | None) -> bool:
     """Whether a bound is above the total loss, of a loss that is never below 0."""
     return bound is not None and c.curve.least is not None and bound > c.loss >= 0.0
 
@@ -153,7 +153,7 @@ def _per_row(c: StreamCertificate, value: float | None) -> str:
 
 
 def _unless_vacuous(c: StreamCertificate, value: float | None) -> float | None:
-    return None if says_nothing(c, value) else value
+    return None if is_vacuous(c, value) else value
 
 
 def _table(c: StreamCertificate) -> list[Row]:

@@ -75,7 +75,7 @@ class Provenance:
                 raise InvalidInput("a run that no training makes")
         return cls(tuple(values["runs"]), tuple(values["milestones"]), values["unit_values"])
 
-    def check_room(self, *, files: int, passes: int) -> None:
+    def check_limits(self, *, files: int, passes: int) -> None:
         """Refuse, before anything is learned, a run that would not fit into a receipt after it."""
         if len(self.runs) >= MOST_RUNS:
             raise InvalidInput(f"a receipt needs at most {MOST_RUNS} runs, got one more; train a new model.")

@@ -37,7 +37,7 @@ class ReceiptRecorder:
     def start(self, passes: int = 1) -> None:
         """Start to hash the data; refuses a run that a receipt has no room for."""
         source = self._source
-        self.provenance.check_room(files=len(source.files), passes=passes)
+        self.provenance.check_limits(files=len(source.files), passes=passes)
         self._digests = FileDigests(source.files) if source.files and source.can_be_read_again else BatchDigest()
         if isinstance(self._digests, BatchDigest) and source.can_be_read_again:
             for batch, _ in source.read():  # all rows, once: a run may begin in the middle, and have several passes
@@ -46,11 +46,11 @@ class ReceiptRecorder:
     def observe(self, batch: Batch, rows: int) -> None:
         """Take note of rows that are about to be learned; `rows` of this run came before them."""
         if rows < _FULL_SCAN:
-            self._seen[slice(None) if batch.far is not None else batch.indices] = True
+            self._seen[slice(None) if batch.remote is not None else batch.indices] = True
             self._slots = None
         if isinstance(self._digests, BatchDigest) and not self._source.can_be_read_again:
             self._digests.update(batch)
-        units = has_units(batch.values) if batch.far is None else batch.far.has_units
+        units = has_units(batch.values) if batch.remote is None else batch.remote.has_units
         if self.provenance.unit_values and not units:
             self.provenance = replace(self.provenance, unit_values=False)
 

@@ -19,7 +19,7 @@ from ftprl.linear.mixture import WINDOW, has_lost, is_review, leader_of, mixture
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.receipt.bounds_replay import BoundReplay
-from ftprl.receipt.cell_replay import LARGEST, CellArithmetic
+from ftprl.receipt.cell_replay import LARGEST, CellArithmetic, raised_unit
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
 from ftprl.receipt.expert_replay import Additions
 from ftprl.receipt.label_mixture_replay import LabelMixing
@@ -198,7 +198,7 @@ class Replay:
         learned = (batch.weight > 0) & (batch.y == batch.y)
         if self.numpy:
             return self._learn_with_numpy(batch, np.flatnonzero(learned), out)
-        at, done = self._all_places(batch, learned), 0
+        at, done = self._all_cell_numbers(batch, learned), 0
         while done < len(batch):  # up to the next row after which scales may be dropped
             end = done + self._until_review(learned[done:])
             self._learn_compiled(batch[done:end], at[batch.indptr[done] : batch.indptr[end]], out[:, done:end])
@@ -215,7 +215,7 @@ class Replay:
         ends = np.flatnonzero(learned)[:missing]
         return int(ends[-1]) + 1 if len(ends) == missing else len(learned)
 
-    def _all_places(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
+    def _all_cell_numbers(self, batch: Batch, learned: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Where the cells of all entries stand; those of rows that are not learned may have none, and are not read."""
         slots = batch.indices[np.repeat(learned, np.diff(batch.indptr))]
         self._cell_numbers(np.unique(slots[self._cell_number[slots] == 0]))
@@ -353,9 +353,7 @@ class Replay:
         count = (self._count[at].astype(np.float64) + 1.0).astype(self.kind)
         self._count[at] = count
         if (a > unit).any():
-            mean = np.sqrt(np.maximum(unit * unit + (a * a - unit * unit) / count.astype(np.float64), 0.0))
-            higher = np.maximum(np.maximum(unit, mean), a / 16.0).astype(self.kind)
-            unit = np.where(a > unit, higher, unit).astype(np.float64)
+            unit = raised_unit(unit, count, a)
             self._unit[at] = unit
         return unit
 

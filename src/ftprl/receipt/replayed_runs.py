@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +16,7 @@ from ftprl.linear.rounds import learns
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit import Audit, Comparator, Replayed
 from ftprl.receipt.baseline_replay import BaselineReplay
-from ftprl.receipt.caveats import Comparison, caveats_of, offset_in_words
+from ftprl.receipt.caveats import Comparison, notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
 from ftprl.receipt.confidence_replay import ConfidenceReplay
@@ -196,7 +196,7 @@ class Replaying:
             recomputed |= self._exact(self.replay, stated["exact"], comparator.radius)
         if stated["floor"]["points"]:
             recomputed["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
-        recomputed["caveats"] = self._caveats(audit, comparator, recomputed)
+        recomputed["caveats"] = self._caveats(audit, comparator, recomputed, stated["caveats"])
         recomputed["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
@@ -229,11 +229,13 @@ class Replaying:
             checks += compare(f"certificate.confidence.{name}", stated.get(name), entry, near)
         return checks
 
-    def _caveats(self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any]) -> list[str]:
-        """The words that belong to the numbers."""
+    def _caveats(
+        self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any], stated: Sequence[str]
+    ) -> list[str]:
+        """The notes that belong to the numbers, in the wordings of the receipt where these mean the same."""
         kind = "box" if comparator.radius is not None else "weights"
         comparison = Comparison(kind, radius=comparator.radius)
-        notes = caveats_of(
+        notes = notes_of(
             self.replay.spec,
             forms["scale"],
             audit.units,
@@ -243,7 +245,8 @@ class Replaying:
             regret=forms["regret"],
             loss=forms["loss"],
         )
-        return list(notes)
+        texts = [*stated, *("" for _ in notes)][: len(notes)]
+        return [text if text in note.wordings else str(note) for text, note in zip(texts, notes, strict=True)]
 
     def _exact(self, replay: Certifiable, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
         """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.

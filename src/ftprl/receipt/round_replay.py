@@ -53,10 +53,10 @@ class RoundReplay(Replay):
         return size - t % size
 
     def _round(self, batch: Batch, rows: NDArray[np.intp], out: Vector) -> None:
-        pieces = [np.arange(batch.indptr[r], batch.indptr[r + 1]) for r in rows.tolist()]
-        entries = np.concatenate(pieces)
+        by_row = [np.arange(batch.indptr[r], batch.indptr[r + 1]) for r in rows.tolist()]
+        entries = np.concatenate(by_row)
         values = batch.values[entries].astype(np.float64)
-        lengths = np.array([len(piece) for piece in pieces])
+        lengths = np.array([len(one) for one in by_row])
         ends = np.concatenate(([0], np.cumsum(lengths))).tolist()
         slots, numbers = _in_order(batch.indices[entries])
         count = np.bincount(numbers, minlength=len(slots)).astype(np.float64)

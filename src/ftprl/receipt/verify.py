@@ -128,8 +128,8 @@ def verify_receipt(
     checks += digests
     if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
         return Verdict(tuple(checks), 0, False)
-    plain = RoundReplay if spec.round_rows > 1 else Replay
-    replay: Replayed = _class_replay(stated, spec) if spec.classes else plain(spec, retire=False, numpy=numpy)
+    replay_class = RoundReplay if spec.round_rows > 1 else Replay
+    replay: Replayed = _class_replay(stated, spec) if spec.classes else replay_class(spec, retire=False, numpy=numpy)
     replaying = Replaying(stated, provenance, learned, replay, rows, listener)
     try:
         checks += replaying.run(comparator)

@@ -94,7 +94,10 @@ def fixed_weights(curve: FloorCurve | None, offset: str = "") -> Answer:
 def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     """What loss to expect of rows to come, if they are like those so far, and whether there was a drift alarm.
 
-    >>> print(tomorrow({"loss": {"mean": 0.453, "lower": 0.449, "upper": 0.457, "level": 0.95}}).answer)
+    With labels that are numbers the interval leaves out the first rows, which settle the bound of the losses.
+
+    >>> loss = {"mean": 0.453, "lower": 0.449, "upper": 0.457, "level": 0.95}
+    >>> print(tomorrow({"loss": loss, "error_rate": {}}).answer)
     A mean loss from 0.4490 to 0.4570 per row, if new rows are like these (95 % confidence, valid at every row).
     """
     question = "What to expect tomorrow?"
@@ -102,9 +105,10 @@ def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     if loss is None or confidence is None:
         return Answer(question, "Not known: the run has no record of it.")
     low, high, level = loss
+    start = "" if "error_rate" in confidence else " without the first rows"
     better = "" if gain is None else f", {_less(gain[0], gain[1])} than guessing"
     text = (
-        f"A mean loss from {_short(low)} to {_short(high)} per row{better}, if new rows are like these"
+        f"A mean loss from {_short(low)} to {_short(high)} per row{start}{better}, if new rows are like these"
         f" ({100.0 * level:g} % confidence, valid at every row)."
     )
     drift = confidence.get("drift")

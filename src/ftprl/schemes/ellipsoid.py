@@ -83,8 +83,8 @@ def _around_points(V: Vector) -> Vector:
             inverse = np.linalg.inv(V.T @ (w[:, None] * V))
             lengths = np.einsum("ij,ij->i", V @ inverse, V)
             excess = float(lengths.max()) / n - 1
-            hopeless = n * (1 + excess / 2 - math.sqrt(max(excess * (4 + excess - 4 / n), 0.0)) / 2) * (1 - 1e-9)
-            keep = (lengths >= hopeless) | (w > 0)
+            shortest = n * (1 + excess / 2 - math.sqrt(max(excess * (4 + excess - 4 / n), 0.0)) / 2) * (1 - 1e-9)
+            keep = (lengths >= shortest) | (w > 0)
             V, w, lengths = V[keep], w[keep], lengths[keep]
         out = int(lengths.argmax())
         used = np.flatnonzero(w)

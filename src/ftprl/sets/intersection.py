@@ -174,8 +174,8 @@ class Intersection(Frozen, ConvexSet):
         low, high = self._bounds
         middle = low + (high - low) / 2
         if isinstance(self.inner, Shares):
-            room = float((high - low).sum())
-            share = (self.inner.scale - float(low.sum())) / room if room > 0 else 0.0
+            width = float((high - low).sum())
+            share = (self.inner.scale - float(low.sum())) / width if width > 0 else 0.0
             return self._onto(low + min(max(share, 0.0), 1.0) * (high - low))
         if self.inner.contains(middle, 0.0):
             return middle

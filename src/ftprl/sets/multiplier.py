@@ -108,10 +108,10 @@ def _onto_sum(x: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
     """Give what rounding left of the sum to the coordinates with room for it."""
     for _ in range(2):
         rest = total - float(x.sum())
-        room = hi - x if rest > 0 else x - lo
+        slack = hi - x if rest > 0 else x - lo
         if abs(rest) <= 2 * _EPS * float(np.abs(x).sum()):
             break
-        k = int(room.argmax())
+        k = int(slack.argmax())
         x[k] = min(max(x[k] + rest, lo[k]), hi[k])
     return x
 
@@ -194,8 +194,8 @@ def l2_ball(lam: Vector, z: Vector, radius: float, near: Vector) -> Vector:
         return _in_ball(lam, z, radius)[0]
     flat = (lam == 0) & (z == 0)
     live, x = ~flat, np.zeros_like(z)
-    x[live], room = _in_ball(lam[live], z[live], radius)
-    x[flat] = shrink(near[flat], math.sqrt(room), 2.0)
+    x[live], rest = _in_ball(lam[live], z[live], radius)
+    x[flat] = shrink(near[flat], math.sqrt(rest), 2.0)
     return x
 
 

@@ -20,7 +20,7 @@ class OracleSet(ConvexSet):
     """A bounded set of which only `dim` and `vertex` need to be written: steps are taken by Frank-Wolfe.
 
     Every step is a mixture of points that `vertex` gave, so it lies in the set; its gap is measured and part of the
-    receipt. On a polytope a step ends at the minimum; on a curved set after at most `max_steps` vertices.
+    certificate. On a polytope a step ends at the minimum; on a curved set after at most `max_steps` vertices.
 
     >>> class Triangle(OracleSet):
     ...     dim = 2

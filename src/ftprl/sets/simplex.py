@@ -192,9 +192,9 @@ class CappedSimplex(Shares):
         k = min(int(self.scale / self._high.item(0)), self.dim - 1)
         before = max(k - 1, 0)
         ordered = np.partition(slope, (before, k))
-        return min(self._room(slope - ordered.item(j), x) for j in (before, k))
+        return min(self._largest_decrease(slope - ordered.item(j), x) for j in (before, k))
 
-    def _room(self, slope: Vector, x: Vector) -> float:
+    def _largest_decrease(self, slope: Vector, x: Vector) -> float:
         return float(np.maximum(slope * x, slope * (x - self._high)).sum())
 
     @cached_property

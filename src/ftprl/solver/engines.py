@@ -88,19 +88,19 @@ def interior_point(conic: Conic) -> Vector:
 
     G, h, cones = conic.stacked
     G = G.toarray()
-    room = np.zeros(len(h))
+    margins = np.zeros(len(h))
     e, m = len(conic.b), len(conic.d)
-    room[e : e + m] = np.linalg.norm(conic.C, axis=1)
+    margins[e : e + m] = np.linalg.norm(conic.C, axis=1)
     at = e + m
     for _, right in conic.soc:
-        room[at] = 1.0
+        margins[at] = 1.0
         at += len(right)
     for _ in conic.power:
-        room[at : at + 2] = 1.0
+        margins[at : at + 2] = 1.0
         at += 3
     import clarabel
 
-    wide = np.vstack((np.hstack((G, room[:, None])), np.eye(conic.size + 1)[-1:]))
+    wide = np.vstack((np.hstack((G, margins[:, None])), np.eye(conic.size + 1)[-1:]))
     q = np.zeros(conic.size + 1)
     q[-1] = -1.0
     P = np.zeros((conic.size + 1, conic.size + 1))

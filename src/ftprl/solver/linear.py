@@ -83,10 +83,10 @@ def _by_highs(conic: Conic, i: int, sign: float) -> End | None:
 def _proved(conic: Conic, slope: Vector, y: Vector, dual: Vector) -> bool:
     """Whether y meets every row, and the multipliers leave next to nothing of the slope and of the rows' slacks."""
     G, h = conic.rows
-    room = h - G @ y
+    slack = h - G @ y
     e = len(conic.b)
-    met = bool(np.all(room >= -1e-10) and np.all(room[:e] <= 1e-10))
-    return met and float(np.abs(slope + dual @ G).max()) <= 1e-10 and float(np.abs(dual @ room)) <= 1e-9
+    met = bool(np.all(slack >= -1e-10) and np.all(slack[:e] <= 1e-10))
+    return met and float(np.abs(slope + dual @ G).max()) <= 1e-10 and float(np.abs(dual @ slack)) <= 1e-9
 
 
 def _coordinates(ends: Ends, middle: Vector, unit: Vector) -> Span:

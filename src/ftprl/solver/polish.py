@@ -21,8 +21,8 @@ def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, slack: Vector) -> list[P
     active = dual[e : e + m] > slack[e : e + m]
     cones, at = [], e + m
     for G, h in conic.soc:
-        s0, room = slack[at], slack[at] - np.linalg.norm(slack[at + 1 : at + len(h)])
-        if s0 > 0 and dual[at] > room:
+        s0, margin = slack[at], slack[at] - np.linalg.norm(slack[at + 1 : at + len(h)])
+        if s0 > 0 and dual[at] > margin:
             cones.append((at, G, h, dual[at] / s0))
         at += len(h)
     made, w, prices = [], pair.w, dual[: e + m]

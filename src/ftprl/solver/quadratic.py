@@ -152,9 +152,9 @@ class Scaled:
         if not over.size or over[over.argmax()] <= ROUNDING:
             return y
         inside = self._start
-        room = np.maximum(conic.d - conic.C @ inside, 0.0)
-        bad = (over > ROUNDING) & (room > TIGHT)  # no move mends a row that the start meets with equality
-        share = float((over[bad] / (over[bad] + room[bad])).max(initial=0.0)) * (1 + 4 * ROUNDING)
+        slack = np.maximum(conic.d - conic.C @ inside, 0.0)
+        bad = (over > ROUNDING) & (slack > TIGHT)  # no move mends a row that the start meets with equality
+        share = float((over[bad] / (over[bad] + slack[bad])).max(initial=0.0)) * (1 + 4 * ROUNDING)
         return inside + (1.0 - min(share, 1.0)) * (y - inside)
 
     def curvature(self, H: PSD) -> PSD:

@@ -60,11 +60,11 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess:
         except np.linalg.LinAlgError:
             return None
         w = free - y.dot(tilted)
-        room = h - G.dot(w)
-        room /= conic.row_scale(w)
-        held = room[on]
-        room[on] = 0.0
-        changed = _mend(active, on[e:], y[e:], room)
+        slack = h - G.dot(w)
+        slack /= conic.row_scale(w)
+        held = slack[on]
+        slack[on] = 0.0
+        changed = _mend(active, on[e:], y[e:], slack)
         if changed is None:
             met = held.min(initial=0.0) >= -TIGHT and held[:e].max(initial=0.0) <= TIGHT
             return _accept(conic, H, z, w, on, y, span) if met else None
@@ -88,13 +88,13 @@ def solve_prices(S: Vector, right: Vector) -> Vector:
     return np.asarray(y)
 
 
-def _mend(active: Active, on: NDArray[np.intp], prices: Vector, room: Vector) -> Active | None:
+def _mend(active: Active, on: NDArray[np.intp], prices: Vector, slack: Vector) -> Active | None:
     """The next guess: rows with a negative price leave, else the most broken row enters; None when all is well."""
     if prices.size and prices[prices.argmin()] < 0:
         out = active.copy()
         out[on[prices < 0]] = False
         return out
-    if not room.size or room[worst := room.argmin()] >= -TIGHT:
+    if not slack.size or slack[worst := slack.argmin()] >= -TIGHT:
         return None
     out = active.copy()
     out[worst] = True

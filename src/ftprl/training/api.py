@@ -134,11 +134,12 @@ def train(
 
     - `format`: File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches [default: inferred from
       the file extension]
-    - `label`: Column with the label; csv and tsv files need one
+    - `label`: Column with the label; csv and tsv files need one [default: none]
     - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
     - `weight`: Column with the weight of the row in the loss [default: every weight is 1]
     - `delay_column`: Column with the number of rows after which the label of the row arrives, instead of `delay`
-    - `ignore`: Columns to leave out
+      [default: none]
+    - `ignore`: Columns to leave out [default: none]
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
     - `numeric`: Columns of numbers [default: inferred from the first 10000 rows]
     - `text`: Columns of text, to split into lower-case words [default: none; never inferred]
@@ -173,16 +174,16 @@ def train(
     - `seed`: Seed of the hash that assigns features to cells [default: 0]
     - `intercept`: Whether to learn an intercept [default: True]
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
-    - `lower`: Lower bound of every weight but the intercept
-    - `upper`: Upper bound of every weight but the intercept
+    - `lower`: Lower bound of every weight but the intercept [default: none]
+    - `upper`: Upper bound of every weight but the intercept [default: none]
     - `bounds`: Bounds of single weights, such as price*=0: (at least 0), x=:0 (at most 0) or x=-1:1; in Python also as
       {'price*': (0, None)}. NAME is a feature, a column, a namespace, a column number or a pattern with * and ?
       [default: none]
 
     Learning options:
 
-    - `scale`: Learning-rate scale: a number, several to train side by side and mix, or auto for a grid of eight
-      [default: auto]
+    - `scale`: Learning-rate scale: a number, several to train side by side and mix, or auto for a grid of eight, from
+      0.02 to 29 [default: auto]
     - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
       its squared gradients)), with H the `scale` and each feature divided by its unit [default: 0.3; 1 with a single
       scale]
@@ -195,15 +196,16 @@ def train(
       can recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
     - `stack`: Whether to add the stack to the mixture: a learned combination of all scales [default: True]
     - `level`: Whether predictions also follow the level of the latest labels, for data whose mean drifts; not for a
-      model that is saved and applied later, and not with logistic loss [default: False]
+      model that is saved and applied later. Needs the stack, and another loss than logistic [default: False]
     - `coin`: Whether to add a coin-betting expert to the mixture, for data with many irrelevant features; not with
       penalties or bounds [default: True]
     - `dense`: Whether the stack also uses the numeric columns that most rows have; not with penalties or bounds
       [default: True]
     - `calibrate`: Online calibration of probabilities: platt (three parameters), isotonic (bins of scores) or none;
-      only with logistic loss, in one pass, without a receipt or delays [default: none]
+      only with logistic loss, in one pass, and not with `receipt`, `delay` or `round_rows` [default: none]
     - `round_rows`: Most rows to learn together, in rounds (mini-batches) that grow with the rows learned so far: a
-      power of two; above 1 only with logistic loss, and without coin and dense [default: 1]
+      power of two; above 1 only with logistic loss, without coin and dense, and not with `bounds`, `delay` or
+      `calibrate` [default: 1]
     - `retire`: Whether to drop scales that no longer contribute, at row 131072 and at each doubling [default: True]
     - `admit`: Rule that keeps rare features out, to save memory: count:N learns a feature from its N+1st row on,
       bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P starts with
@@ -213,11 +215,11 @@ def train(
 
     - `passes`: Number of passes over the data; above 1 the largest number to try: the best one on held-out rows is
       chosen, and then all rows are learned in that many passes [default: 1]
-    - `holdout`: Hold out every N-th row: predict it without learning it, and report its loss separately; 0 for none.
-      With several passes all rows are learned in the end [default: none; 20 with several passes, unless a receipt is
-      kept]
+    - `holdout`: Hold out every N-th row (with several passes also every tenth of the first 2000): predict it without
+      learning it, and report its loss separately; 0 for none. With several passes all rows are learned in the end
+      [default: none; 20 with several passes, unless a receipt is kept]
     - `delay`: Number of rows after which a label arrives: a row is predicted at once and learned when its label is
-      there; not with several passes or a receipt [default: 0]
+      there; not with several passes, `receipt`, `bounds`, `calibrate` or `round_rows` [default: 0]
     - `delay_memory`: Memory for rows that wait for their labels, such as 4GB [default: 1GB]
     - `receipt`: Whether to store what `certify` needs to bound the regret; a run of one pass gives the same model
       without it [default: False]
@@ -242,7 +244,7 @@ def train(
 
     Output options:
 
-    - `output`: File to save the model to
+    - `output`: File to save the model to [default: none, the model is only returned]
     - `compact`: Whether to keep only what predictions need, for a smaller model file, above all with `l1`; such a model
       predicts the same and cannot be trained further or certified [default: False]
     - `predictions`: File for the progressive predictions, each made before its row is learned, one per line; compressed

@@ -118,16 +118,16 @@ def _csv_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
             f"--append needs .parquet or .jsonl for lists and structures, got column {shown(nested.name)[:40]!r} of"
             f" type {nested.type}; rename the file."
         )
-    plain = pa.schema(
+    text_schema = pa.schema(
         [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
     )
-    writer = csv.CSVWriter(out, plain, write_options=csv.WriteOptions(delimiter=sep, quoting_style="needed"))
+    writer = csv.CSVWriter(out, text_schema, write_options=csv.WriteOptions(delimiter=sep, quoting_style="needed"))
 
     def write(batch: pa.RecordBatch | None) -> None:
         if batch is None:
             writer.close()
         else:
-            writer.write_batch(_cast(batch, plain, "--append"))
+            writer.write_batch(_cast(batch, text_schema, "--append"))
 
     return write
 

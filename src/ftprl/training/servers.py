@@ -1,4 +1,4 @@
-"""Servers and readers of a table in several places as actors of a Ray cluster (docs/cluster.md)."""
+"""The servers and readers of a shared table as actors of a Ray cluster (docs/cluster.md)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from ftprl.cluster.connection import Cluster
 from ftprl.cluster.fault import ClusterFault
 from ftprl.cluster.versions import Version
 from ftprl.data import Batch
-from ftprl.data.far import Fault
+from ftprl.data.remote_rows import Fault
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear.core_learner import core_learner
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
+from ftprl.linear.shard_table import ShardTable
 from ftprl.linear.sharded_engine import ShardedEngine, faults_of
-from ftprl.linear.shards import TableShards, shards_of
+from ftprl.linear.shards import shards_of
 from ftprl.linear.spec import Spec
 
 # What an actor asks for: no processor, which those that parse need, but a byte of memory. Ray puts actors that ask for
@@ -50,7 +51,7 @@ class _Server:
     """Has some shards of a table."""
 
     def __init__(self, spec: Spec, receipt: bool) -> None:
-        self._table = TableShards(spec, receipt=receipt)
+        self._table = ShardTable(spec, receipt=receipt)
 
     def call(self, returns: int | None, method: str, *arguments: Any) -> Any:
         """Call a method of the table."""
@@ -77,8 +78,8 @@ def _result(value: Any, returns: int | None) -> Any:
 
 
 @final
-class RayPlaces:
-    """`Places` on a Ray cluster: each server and each reader is an actor, and values are in the object stores."""
+class RayActors:
+    """`Actors` on a Ray cluster: each server and each reader is an actor, and values are in the object stores."""
 
     def __init__(self, cluster: Cluster, servers: int) -> None:
         self.servers, self._ray = servers, cluster.ray
@@ -87,19 +88,19 @@ class RayPlaces:
         self._servers: list[Any] = []
         self._readers: list[Any] = []
         self._nodes: list[str] = []
-        self._given: Counter[int] = Counter()  # blocks that each reader was given
+        self._assigned: Counter[int] = Counter()  # blocks that each reader was given
 
     def open(self, spec: Spec, *, receipt: bool) -> None:
         """Start servers, whose tables are empty, and readers if there are none yet."""
         for server in self._servers:
             self._ray.kill(server)
         make = self._ray.remote(**_SMALL, max_restarts=0)(_Server)
-        places = self._spread(self.servers)
-        self._servers = [make.options(scheduling_strategy=place).remote(spec, receipt) for place in places]
+        strategies = self._spread(self.servers)
+        self._servers = [make.options(scheduling_strategy=strategy).remote(spec, receipt) for strategy in strategies]
         if not self._readers:
             reader = self._ray.remote(**_SMALL, max_restarts=-1, max_task_retries=_RETRIES)(_Reader)
-            places = self._spread(self._readers_wanted)
-            self._readers = [reader.options(scheduling_strategy=place).remote() for place in places]
+            strategies = self._spread(self._readers_wanted)
+            self._readers = [reader.options(scheduling_strategy=strategy).remote() for strategy in strategies]
             self._nodes = self.get([reader.node.remote() for reader in self._readers])
 
     def _spread(self, count: int) -> list[Any]:
@@ -127,8 +128,8 @@ class RayPlaces:
     def reader_near(self, nodes: Sequence[str]) -> int:
         """The reader with the fewest blocks so far, on one of these machines if there is one."""
         near = [number for number, node in enumerate(self._nodes) if node in nodes] or range(len(self._readers))
-        chosen = min(near, key=lambda number: self._given[number])
-        self._given[chosen] += 1
+        chosen = min(near, key=lambda number: self._assigned[number])
+        self._assigned[chosen] += 1
         return chosen
 
     def node_of(self, reader: int) -> str:
@@ -174,7 +175,7 @@ def _called(actor: Any, returns: int | None, *arguments: Any) -> Any:
 
 
 def check_servers(model: Model) -> None:
-    """Refuse, before any work, what a table in several places cannot do."""
+    """Refuse, before any work, what a shared table cannot do."""
     round_rows = model.engine.spec.round_rows
     if round_rows == 1:
         raise InvalidInput(
@@ -190,9 +191,9 @@ def spread_over(
     cluster: Cluster, servers: int, engine: Engine, saved: tuple[str, Version] | None
 ) -> Iterator[ShardedEngine]:
     """An engine whose cells go to servers of a cluster; `saved` is where they are if the engine has none of them."""
-    places = RayPlaces(cluster, servers)
+    actors = RayActors(cluster, servers)
     cluster.faults = RowFaults(engine.spec)
-    sharded = ShardedEngine(engine, places, None if saved is None else lambda: _load(places, *saved))
+    sharded = ShardedEngine(engine, actors, None if saved is None else lambda: _load(actors, *saved))
     cluster.exchange = lambda: {"servers": servers, "exchange": sharded.exchange.to_dict()}
     try:
         if saved is not None:
@@ -200,10 +201,10 @@ def spread_over(
         yield sharded
     finally:
         cluster.faults = None
-        places.close()
+        actors.close()
 
 
-def _load(places: RayPlaces, uri: str, version: Version) -> None:
+def _load(actors: RayActors, uri: str, version: Version) -> None:
     """Have each server read its shards from the files of a version."""
-    numbers = range(places.servers)
-    places.get([places.on_server(one, "load", uri, version, shards_of(one, places.servers)) for one in numbers])
+    numbers = range(actors.servers)
+    actors.get([actors.on_server(one, "load", uri, version, shards_of(one, actors.servers)) for one in numbers])

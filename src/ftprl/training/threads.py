@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ftprl.data import Source
 from ftprl.data.batches import BatchesSource
+from ftprl.data.frame_source import FrameSource
 from ftprl.data.memory import MemorySource
 from ftprl.data.prefetch import processors
 from ftprl.linear.engine import Engine
@@ -26,9 +27,11 @@ def learning_threads(threads: int | None, source: Source) -> int:
     """How many threads may learn.
 
     Data that needs no parsing has all of them, by default one for each processor. Text and tables are parsed by
-    `threads` threads: only the processors that these leave learn, and one thread by default. On two processors, of
-    which parsing keeps one busy, a second thread that learns made whole runs slower.
+    `threads` threads: only the processors that these leave learn. By default one thread learns text, of which parsing
+    keeps another processor busy; files of columns and frames are read in less time, and learned as data in memory is.
     """
     if isinstance(source, BatchesSource | MemorySource):
         return max(1, processors() if threads is None else threads)
-    return 1 if threads is None else max(1, min(threads, processors() - threads))
+    if threads is None:
+        return max(1, processors()) if isinstance(source, FrameSource) else 1
+    return max(1, min(threads, processors() - threads))

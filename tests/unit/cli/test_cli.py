@@ -33,13 +33,13 @@ def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_is_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SMALL, "--json", "--seed", "4"]) == 0
-    told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert told["dim"] == 6
-    assert told["rounds"] == 30
-    assert told["seed"] == 4
-    assert told["picture"] == "ftprl-demo.png"
-    assert len(told["learners"]) == 3
-    for learner in told["learners"].values():
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert printed["dim"] == 6
+    assert printed["rounds"] == 30
+    assert printed["seed"] == 4
+    assert printed["picture"] == "ftprl-demo.png"
+    assert len(printed["learners"]) == 3
+    for learner in printed["learners"].values():
         assert learner["rounds"] == 30
         assert learner["regret"] <= (learner["bound"] or 1e9)
 
@@ -81,15 +81,15 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("options", "told"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else v)
-def test_bad_options(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("options", "message"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else v)
+def test_bad_options(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, one line on stderr that has the value and a remedy, nothing on stdout, nothing written."""
     assert run([*SMALL, *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("ftprl: ")
     assert err.count("\n") == 1
-    assert told in err
+    assert message in err
     assert ";" in err
     assert os.listdir() == []
 
@@ -163,10 +163,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_demo_ends_with_a_receipt_and_a_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SMALL[:-1], "1500", "-o", "d.svg", "--json"]) == 0
     out = capsys.readouterr().out
-    told = json.loads(out.splitlines()[-1])["clicks"]
-    assert told["rows"] == 1500
-    assert told["receipt"]["regret"] <= told["receipt"]["bound"] <= told["receipt"]["theorem"]
-    assert told["report"] == "d.html"
+    printed = json.loads(out.splitlines()[-1])["clicks"]
+    assert printed["rows"] == 1500
+    assert printed["receipt"]["regret"] <= printed["receipt"]["bound"] <= printed["receipt"]["theorem"]
+    assert printed["report"] == "d.html"
     assert "</html>" in Path("d.html").read_text()
     questions = [line.strip() for line in out.splitlines() if line.startswith("  ") and line.endswith("?")]
     assert questions == [
@@ -175,7 +175,7 @@ def test_demo_ends_with_a_receipt_and_a_report(capsys: pytest.CaptureFixture[str
         "Would other fixed weights have been better?",
         "What to expect tomorrow?",
     ]
-    assert f"a log loss of {told['progressive_loss']:.4f} per row" in out
+    assert f"a log loss of {printed['progressive_loss']:.4f} per row" in out
     assert "provably" in out
     assert run(["demo", "--clicks", "-1"]) == 2
     assert "--clicks needs a number of at least 0, got -1" in capsys.readouterr().err

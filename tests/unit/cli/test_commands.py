@@ -92,18 +92,20 @@ def test_several_passes_are_named_beside_the_loss_of_the_first(capsys: Capture) 
 def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--json") == 0
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert told["rows"] == 400
-    assert told["model"] == "m.ftprl"
-    assert told["seconds"] > 0
-    assert told["progressive_loss"] == pytest.approx(load("m.ftprl").engine.progress.mean)
+    printed = json.loads(out)
+    assert printed["rows"] == 400
+    assert printed["model"] == "m.ftprl"
+    assert printed["seconds"] > 0
+    assert printed["progressive_loss"] == pytest.approx(load("m.ftprl").engine.progress.mean)
     lines = err.splitlines()
     assert lines[0] == "data         vw: log.vw"
     assert lines[1] == "labels       1 is +1, -1 or 0 is -1"
     assert "logistic loss, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
     rows = [int(line.split()[0]) for line in lines[6:-2]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
-    means = f"{told['progressive_loss']:.6f}, baseline {told['baseline']:.6f}, {told['improvement']:.1f} % better"
+    means = (
+        f"{printed['progressive_loss']:.6f}, baseline {printed['baseline']:.6f}, {printed['improvement']:.1f} % better"
+    )
     assert lines[-1] == f"400 rows, progressive loss {means}; wrote m.ftprl"
     assert "\x1b" not in err
 
@@ -184,17 +186,17 @@ def test_printed_probabilities_are_never_0_or_1(capsys: Capture) -> None:
 def test_inspect(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "-q", "--l1", "0.5") == 0
     assert ftprl("inspect", "m.ftprl", "--top", "3", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     model = load("m.ftprl")
     weights = model.weights()
     every = np.array([model.weights(k) for k in range(8)])
-    assert told["occupied"] == model.occupied >= told["nonzero"] == np.count_nonzero(every.any(axis=0))
-    assert told["nonzero"] > np.count_nonzero(weights)
+    assert printed["occupied"] == model.occupied >= printed["nonzero"] == np.count_nonzero(every.any(axis=0))
+    assert printed["nonzero"] > np.count_nonzero(weights)
     table = model.weights_table()  # largest weights of the mixture first
-    assert [entry["cell"] for entry in told["largest"]] == table["cell"].to_pylist()[:3]
-    assert [entry["unit_weight"] for entry in told["largest"]] == table["unit_weight"].to_pylist()[:3]
-    assert told["sha256"] in Path("m.ftprl").read_bytes().decode("latin-1")
-    assert told["history"]["rows"] == 400
+    assert [entry["cell"] for entry in printed["largest"]] == table["cell"].to_pylist()[:3]
+    assert [entry["unit_weight"] for entry in printed["largest"]] == table["unit_weight"].to_pylist()[:3]
+    assert printed["sha256"] in Path("m.ftprl").read_bytes().decode("latin-1")
+    assert printed["history"]["rows"] == 400
     assert ftprl("inspect", "m.ftprl") == 0
     out = capsys.readouterr().out
     for word in ("logistic", "1024 cells", "in use", "progressive", "intercept", "cell", "weight"):
@@ -298,8 +300,8 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("args", "told"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
-def test_bad_input_is_one_line_and_loses_nothing(args: list[str], told: list[str], capsys: Capture) -> None:
+@pytest.mark.parametrize(("args", "parts"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_bad_input_is_one_line_and_loses_nothing(args: list[str], parts: list[str], capsys: Capture) -> None:
     prepare()
     capsys.readouterr()
     Path("old").write_bytes(b"old")
@@ -310,7 +312,7 @@ def test_bad_input_is_one_line_and_loses_nothing(args: list[str], told: list[str
     assert out == ""
     assert err.startswith("ftprl: ")
     assert err.count("\n") == 1
-    for word in told:
+    for word in parts:
         assert word in err
     assert Path("old").read_bytes() == b"old"
     assert sorted(os.listdir()) == before
@@ -387,9 +389,9 @@ def test_names_from_the_data_are_escaped(capsys: Capture) -> None:
 
 def test_events(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "-q", "--events", "e.jsonl") == 0
-    told = events.read_events("e.jsonl")
-    assert told[0]["event"] == "start"
-    assert told[-1]["event"] == "end"
+    logged = events.read_events("e.jsonl")
+    assert logged[0]["event"] == "start"
+    assert logged[-1]["event"] == "end"
 
 
 def test_help_reads_well(capsys: Capture) -> None:

@@ -17,7 +17,7 @@ from ftprl.cli.app import run
 from ftprl.cluster.connection import Cluster as Connection
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
-from ftprl.training.servers import RayPlaces
+from ftprl.training.servers import RayActors
 
 ray = pytest.importorskip("ray", reason="needs Ray: pip install 'ftprl[ray]'")
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -179,7 +179,7 @@ def test_a_run_goes_on_anywhere(folder: str, clicks: Path, tmp_path: Path, clust
 
 def processes(*names: bytes) -> list[int]:
     """The processes whose command has one of these names."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -187,8 +187,8 @@ def processes(*names: bytes) -> list[int]:
             except OSError:
                 continue
             if any(name in line for name in names):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def own(*names: bytes) -> list[int]:
@@ -221,9 +221,9 @@ def test_killed_servers_readers_and_learners_change_nothing(clicks: Path, tmp_pa
 
     def kill(event: dict[str, Any]) -> None:
         if event["event"] == "checkpoint" and event["rows"] > 1_050 and len(killed) < len(wanted):
-            found = [own(KINDS[kind]) for kind in wanted[len(killed)]]
-            if all(found):
-                for one in found:
+            pids = [own(KINDS[kind]) for kind in wanted[len(killed)]]
+            if all(pids):
+                for one in pids:
                     os.kill(one[0], signal.SIGKILL)
                 killed.append(wanted[len(killed)])
 
@@ -313,13 +313,13 @@ def test_every_machine_has_a_server_and_a_reader(tmp_path: Path) -> None:
         for _ in range(2):
             nodes.add_node(**store)
         ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)
-        places = RayPlaces(Connection(ray, 3), 3)
-        places.open(Spec(dim=64, round_rows=16), receipt=False)
-        places.get([places.on_server(number, "touched") for number in range(3)])  # they have started
+        actors = RayActors(Connection(ray, 3), 3)
+        actors.open(Spec(dim=64, round_rows=16), receipt=False)
+        actors.get([actors.on_server(number, "touched") for number in range(3)])  # they have started
         for kind in ("server", "reader"):
             assert len({next(ancestors(process)) for process in own(KINDS[kind])}) == 3  # processes of three nodes
-        assert len({places.node_of(number) for number in range(3)}) == 3
-        places.close()
+        assert len({actors.node_of(number) for number in range(3)}) == 3
+        actors.close()
     finally:
         ray.shutdown()
         nodes.shutdown()
@@ -379,11 +379,11 @@ def test_four_kills_of_servers_readers_learner_and_node(number: int, clicks: Pat
             nodes.remove_node(other, allow_graceful=False)
         else:
             kind, deadline = KINDS[wanted[len(killed)]], time.monotonic() + 20.0
-            while not (found := own(kind)) and time.monotonic() < deadline:  # one that was lost may not be there yet
+            while not (pids := own(kind)) and time.monotonic() < deadline:  # one that was lost may not be there yet
                 time.sleep(0.1)
-            if not found:
+            if not pids:
                 return
-            os.kill(found[int(rng.integers(len(found)))], signal.SIGKILL)
+            os.kill(pids[int(rng.integers(len(pids)))], signal.SIGKILL)
         killed.append(wanted[len(killed)])
 
     try:

@@ -116,12 +116,12 @@ def heavy(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.
 
 def adversary(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The expectation of a row depends on the rows before: high after low numbers and low after high ones."""
-    x, means, ahead = np.empty(n), np.empty(n), 0.0
+    x, means, excess = np.empty(n), np.empty(n), 0.0
     draws = rng.random(n)
     for t in range(n):
-        means[t] = 0.9 if ahead > 0.0 else 0.1
+        means[t] = 0.9 if excess > 0.0 else 0.1
         x[t] = float(draws[t] < means[t])
-        ahead += x[t] - means[t]
+        excess += x[t] - means[t]
     return x, means, np.ones(n)
 
 
@@ -134,12 +134,12 @@ def weighted(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, 
 
 def doubling(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights that grow whenever the mean is ahead: the largest bets are given up when they have won most."""
-    x, weight, ahead, now = (rng.random(n) < 0.1).astype(float), np.empty(n), 0.0, 0.01
+    x, weight, excess, now = (rng.random(n) < 0.1).astype(float), np.empty(n), 0.0, 0.01
     for t in range(n):
-        if ahead > 3.0 * now * math.sqrt(1.0 + 0.1 * t) / 4.0 and now < 1.0:
+        if excess > 3.0 * now * math.sqrt(1.0 + 0.1 * t) / 4.0 and now < 1.0:
             now *= 1.7
         weight[t] = now
-        ahead += now * (x[t] - 0.1)
+        excess += now * (x[t] - 0.1)
     return x, np.full(n, 0.1), weight
 
 

@@ -45,8 +45,8 @@ def test_the_sequences_are_those_of_the_twin(loss: str) -> None:
     losses[::50] = np.nan
     monitor = RunMonitor(loss)
     monitor.add(losses, baselines, scores if monitor.needs_scores else None, y, weight)
-    found = monitor.confidence()
-    assert found is not None
+    final = monitor.confidence()
+    assert final is not None
     known = (weight > 0) & (y == y)
     rows = [part[known] for part in (losses, baselines[:, 0], scores, y, weight)]
     residual = kind.mean(rows[2]) - (rows[3] > 0 if kind.binary else rows[3])
@@ -61,12 +61,12 @@ def test_the_sequences_are_those_of_the_twin(loss: str) -> None:
     }
     expected.pop("calibration" if kind.name.endswith("hinge") else "none", None)
     expected.pop("none" if kind.binary else "error_rate", None)
-    assert found.intervals().keys() == expected.keys()
+    assert final.intervals().keys() == expected.keys()
     for name, (numbers, *settings) in expected.items():
         twin = SequenceTwin(*settings, 0.05)  # type: ignore[arg-type]
         for x, c in zip(numbers[first:], rows[4][first:], strict=True):
             twin.add(float(x), float(c))
-        interval = found.intervals()[name]
+        interval = final.intervals()[name]
         got = (interval.mean, interval.lower, interval.upper)
         np.testing.assert_allclose(got, twin.interval(), rtol=1e-7, atol=1e-9, err_msg=name)
         assert interval.rows == known.sum() - first
@@ -133,11 +133,11 @@ def test_rows_added_in_blocks_are_those_added_one_by_one_to_the_bit(kind: str, i
         alone = MeanSequence(*((10.0, bool(number), True) if number < 2 else (1.0, number == 2, False)), 0.05)
         alone.add(np.ascontiguousarray(x[known]), weight[known])
         size = len(alone.numbers)
-        found = monitor.numbers[3 + number * size : 3 + (number + 1) * size]
+        part = monitor.numbers[3 + number * size : 3 + (number + 1) * size]
         if number == 2:  # e^-loss has 13 digits
-            np.testing.assert_allclose(found, alone.numbers, rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(part, alone.numbers, rtol=1e-9, atol=1e-11)
         else:
-            assert found == list(alone.numbers)
+            assert part == list(alone.numbers)
 
 
 def test_a_run_has_the_loss_of_its_rows(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ MEMORY: list[tuple[str, Callable[[], Any], str]] = [
     (
         "object",
         lambda: ftprl.train([{"x": object(), "y": 1}], label="y"),
-        "row 0: expected a number, text, a date, True, False or None, got object in column 'x'",
+        "row 0: expected a number, text, a date, True, False, None, a dict or a list, got object in column 'x'",
     ),
 ]
 

@@ -74,10 +74,10 @@ def test_slices_are_rows() -> None:
     assert np.shares_memory(part.indices, batch.indices)
     assert len(batch[3:1]) == 0
     assert batch[-1:].values.tolist() == [0.25, 4.0]
-    pieces = list(batch.cut(3))
-    assert [len(p) for p in pieces] == [3, 1]
-    assert [p.first_row for p in pieces] == [10, 13]
-    assert np.concatenate([p.values for p in pieces]).tolist() == batch.values.tolist()
+    parts = list(batch.cut(3))
+    assert [len(p) for p in parts] == [3, 1]
+    assert [p.first_row for p in parts] == [10, 13]
+    assert np.concatenate([p.values for p in parts]).tolist() == batch.values.tolist()
 
 
 def test_arrays_are_read_only_views() -> None:
@@ -94,7 +94,7 @@ def test_repr() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"indptr": np.array([0, 2, 2, 3, 6])}, "indptr needs to run from 0 to the 5 entries, got 0 to 6; "),
         ({"indptr": np.array([1, 2, 2, 3, 5])}, "got 1 to 5; "),
@@ -111,14 +111,14 @@ def test_repr() -> None:
         ({"tags": ("a",)}, "tags needs an entry for each of the 4 rows, got 1; "),
     ],
 )
-def test_bad_batches(change: dict[str, Any], told: str) -> None:
+def test_bad_batches(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         replace(small(), **change)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: Batch.from_rows([{-1: 1.0}]), "from 0 to 2**32 - 1, got -1; "),
         (lambda: Batch.from_rows([{2**32: 1.0}]), "got 4294967296; "),
@@ -133,7 +133,7 @@ def test_bad_batches(change: dict[str, Any], told: str) -> None:
         (lambda: list(small().cut(0)), "rows needs a whole number of at least 1, got 0; "),
     ],
 )
-def test_bad_rows(make: Any, told: str) -> None:
+def test_bad_rows(make: Any, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         make()
-    assert told in str(caught.value)
+    assert message in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import io
 import json
 import subprocess
@@ -47,12 +48,12 @@ def table(rows: int = ROWS, seed: int = 1) -> pa.Table:
 def as_csv(path: Path, frame: pa.Table) -> Path:
     from pyarrow import csv
 
-    plain = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in frame.columns]
-    csv.write_csv(pa.table(plain, names=frame.column_names), path)
+    cells = [c.cast(pa.string()) if pa.types.is_dictionary(c.type) else c for c in frame.columns]
+    csv.write_csv(pa.table(cells, names=frame.column_names), path)
     return path
 
 
-def plain(source: data.Source) -> list[Any]:
+def row_keys(source: data.Source) -> list[Any]:
     return [keys(row) for row in rows_of(source.batches())]
 
 
@@ -438,9 +439,49 @@ LISTS = [[[1]], [[2]], [[3]]]
             "<memory>: row 1: expected a dict, got int; fix the row, or pass",
         ),
         (
-            lambda: [{"x": 1, "y": 1}, {"x": [1], "y": 0}],
+            lambda: [{"x": 1, "y": 1}, {"x": {1}, "y": 0}],
             {"label": "y"},
-            "<memory>: row 1: expected a number, text, a date, True, False or None, got list in column 'x'",
+            "<memory>: row 1: expected a number, text, a date, True, False, None, a dict or a list, got set",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, {"x": [[1]], "y": 0}],
+            {"label": "y"},
+            "<memory>: row 1: expected numbers, text, or dicts with a name and a value in a list, got a list within",
+        ),
+        (
+            lambda: [{"x": [{"name": "a", "other": 1}], "y": 1}],
+            {"label": "y"},
+            "<memory>: row 0: expected numbers, text, or dicts with a name and a value in a list, got a dict with",
+        ),
+        (
+            lambda: [{"x": [{"name": (), "value": 1}], "y": 1}],
+            {"label": "y"},
+            "<memory>: row 0: expected numbers, text, or dicts with a name and a value in a list, got a dict whose",
+        ),
+        (
+            lambda: [{"x": [{"name": "a", "value": [1]}], "y": 1}],
+            {"label": "y"},
+            "<memory>: row 0: expected numbers, text, or dicts with a name and a value in a list, got a dict or a list",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, {"x": 1, "y": {"z": 0}}],
+            {"label": "y"},
+            "<memory>: row 1: expected one value, got a dict in column 'y'",
+        ),
+        (
+            lambda: [{"x": 1, "y": 1}, {"x": 1, "y": [0]}],
+            {"label": "y", "missing": "ignore"},
+            "<memory>: row 1: expected one value, got a list in column 'y'",
+        ),
+        (
+            lambda: [{"x": "2024-01-02", "y": 1}, {"x": ["2024-01-02"], "y": 0}],
+            {"label": "y", "date": "x"},
+            "<memory>: row 1: expected one value, got a list in column 'x'",
+        ),
+        (
+            lambda: [{"x": functools.reduce(lambda inner, _: {"x": inner}, range(70), 1), "y": 1}],
+            {"label": "y"},
+            "<memory>: row 0: expected at most 64 dicts within each other, got more",
         ),
         (
             lambda: [{"x": 1, "y": 1}, {"x": -np.inf, "y": 0}],
@@ -497,6 +538,19 @@ def test_what_is_refused(make: Callable[[], Any], options: dict[str, Any], messa
         ftprl.train(make(), **options)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_other_data_is_refused_with_what_to_do() -> None:
+    columns = {"x": [1, 2], "y": [1, 0]}
+    with pytest.raises(InvalidInput, match=r"got dict; pass a list of dicts, .* such as pandas\.DataFrame\(data\)\.$"):
+        ftprl.train(columns, label="y")
+    with pytest.raises(InvalidInput, match=r"got some list; pass a NumPy array\.$"):
+        ftprl.train([[1, 2], [3, 4]], [0, 1])
+    with pytest.raises(InvalidInput, match=r"got set; convert it to one of these\.$"):
+        ftprl.train({1, 2}, [0, 1])
+    pl = pytest.importorskip("polars")
+    with pytest.raises(InvalidInput, match=r"got LazyFrame; call \.collect\(\) on it\.$"):
+        ftprl.train(pl.LazyFrame(columns), label="y")
 
 
 def test_nan_in_an_array_is_refused_with_its_row() -> None:
@@ -562,8 +616,8 @@ def test_a_key_of_no_known_column_has_no_feature_where_it_is_missing(tmp_path: P
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     options: dict[str, Any] = {"columns": {"a": "numeric", "y": "label"}, "dim": 2**20}
     for source in (rows, str(tmp_path / "a.jsonl")):
-        found = [sorted(row.features.values()) for row in rows_of(data.open(source, **options).batches())]
-        assert found == [[1.5], [1.0, 1.0]]  # a; "a is missing" and new=x
+        amounts = [sorted(row.features.values()) for row in rows_of(data.open(source, **options).batches())]
+        assert amounts == [[1.5], [1.0, 1.0]]  # a; "a is missing" and new=x
 
 
 def test_a_frame_is_opened_without_pandas_and_the_functions_of_pyarrow(tmp_path: Path) -> None:
@@ -583,11 +637,14 @@ def test_texts_of_any_length_are_those_of_csv(tmp_path: Path, text_type: pa.Data
     """Short texts are hashed a block at a time; long, empty and accented ones among them give the same rows."""
     rng = np.random.default_rng(7)
     rows = 3000
-    plain = [[f"v{n:0{j + 1}d}" for n in rng.integers(0, 9, rows)] for j in range(14)]
-    plain[2][1500] = ""
-    plain[3][700] = "x" * 40
-    plain[5][2900] = "São Paulo"
-    cells = {"y": rng.integers(0, 2, rows).astype(str).tolist(), **{f"c{j}": column for j, column in enumerate(plain)}}
+    columns = [[f"v{n:0{j + 1}d}" for n in rng.integers(0, 9, rows)] for j in range(14)]
+    columns[2][1500] = ""
+    columns[3][700] = "x" * 40
+    columns[5][2900] = "São Paulo"
+    cells = {
+        "y": rng.integers(0, 2, rows).astype(str).tolist(),
+        **{f"c{j}": column for j, column in enumerate(columns)},
+    }
     csv = tmp_path / "a.csv"
     csv.write_text("\n".join([",".join(cells), *map(",".join, zip(*cells.values(), strict=True))]) + "\n")
     table = pa.table(

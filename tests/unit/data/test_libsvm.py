@@ -102,3 +102,11 @@ def test_ids_that_collide_take_no_longer_than_others(tmp_path: Path) -> None:
         return spent
 
     assert min(seconds(ids) for _ in range(3)) < 10 * min(seconds(others) for _ in range(3)) + 0.05
+
+
+@pytest.mark.parametrize("others", range(13, 20))
+def test_a_repeat_is_found_among_ids_that_look_like_repeats(tmp_path: Path, others: int) -> None:
+    """Ids that agree in their lowest bits may be repeats; the core looks at so many of them one by one."""
+    ids = [5, 4, 5, *(4 + 2**14 * k for k in range(1, others + 1)), 9000]
+    (row,) = read(tmp_path, "1 " + " ".join(f"{slot}:1" for slot in ids) + "\n", dim=2**22)
+    assert row.features == {slot: 2.0 if slot == 5 else 1.0 for slot in ids}

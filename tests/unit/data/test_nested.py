@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -153,3 +154,40 @@ def test_what_is_refused() -> None:
         features(pa.table({"x": [deep]}))
     with pytest.raises(InvalidInput, match=r"data needs each column once, got 'a.b' twice; rename one"):
         features(pa.table({"a": [{"b": 1}], "a.b": [1]}))
+
+
+def test_dicts_have_dicts_and_lists(tmp_path: Path) -> None:
+    rows = [
+        {"user": {"age": 3, "home": {"city": "Rome"}}, "tags": ("a", "b", "a"), "vector": np.array([0.5, 0.0]), "y": 1},
+        {"user": None, "tags": [], "words": [{"name": "big", "value": 2}, {"key": 7, "value": None}], "y": 0},
+    ]
+    expected = [
+        slots(("user.age", 3), ("user.home.city=Rome", 1), ("tags=a", 2), ("tags=b", 1), ("vector.0", 0.5)),
+        slots(("words.big", 2)),
+    ]
+    assert features(rows, label="y") == expected
+    described = data.open(rows, label="y").describe().columns
+    assert described["user.age"] == described["words"] == "numeric"
+    assert described["user.home.city"] == described["tags"] == "categorical"
+    assert features(rows, label="y", ignore=["user", "words"], categorical="vector", text="tags") == [
+        slots(("tags=a", 2), ("tags=b", 1), ("vector=0.5", 1), ("vector=0.0", 1)),
+        {},
+    ]
+    with_missing = features(rows, label="y", missing="indicator", ignore=["vector", "words"])
+    assert with_missing[1] == slots(("user.age is missing", 1), ("user.home.city is missing", 1))
+    inner = [{"x": {"a": i % 3}, "seen": {"click": i % 2}} for i in range(40)]
+    assert features(inner, label="seen.click") == features([{"x.a": i % 3, "y": i % 2} for i in range(40)], label="y")
+
+
+def test_dicts_within_dicts_row_by_row() -> None:
+    rows = [{"user": {"age": i % 5, "tags": ["a", "b"][: i % 3]}, "n": i % 7} for i in range(200)]
+    y = [int(i % 5 > 2) for i in range(200)]
+    model = ftprl.OnlineClassifier()
+    for row, label in zip(rows, y, strict=True):
+        model.learn_one(row, label)
+    flat = [{"user.age": row["user"]["age"], "user.tags": row["user"]["tags"], "n": row["n"]} for row in rows]
+    other = ftprl.OnlineClassifier()
+    for row, label in zip(flat, y, strict=True):
+        other.learn_one(row, label)
+    assert [model.predict_proba_one(row) for row in rows] == [other.predict_proba_one(row) for row in flat]
+    assert "user.tags=a" in model.model.weights_table()["name"].to_pylist()

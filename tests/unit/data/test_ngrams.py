@@ -18,7 +18,7 @@ from ftprl.cli.app import run as command
 from ftprl.data.ngrams import Grams, parse
 from ftprl.errors import FtprlError, InvalidInput
 from oracles.hash_twin import feature_hash
-from oracles.ngrams_twin import gram_hash, grams, piece_hash, pieces
+from oracles.ngrams_twin import char_ngram_hash, char_ngrams, gram_hash, grams
 
 DIM = 2**32
 TEXTS = [
@@ -42,10 +42,10 @@ def expected(words: list[str], group: str, n: int, skips: int, chars: tuple[int,
     """The cells of a text whose words are features of a column."""
     hashes = [feature_hash(f"{group}={word}".encode()) for word in words]
     actual = Counter[int](hashes)
-    actual.update(gram_hash([hashes[i] for i in places]) for places in grams(len(words), n, skips))
+    actual.update(gram_hash([hashes[i] for i in positions]) for positions in grams(len(words), n, skips))
     for word in words if chars is not None else ():
         assert chars is not None
-        actual.update(piece_hash(group, piece) for piece in pieces(word, *chars))
+        actual.update(char_ngram_hash(group, characters) for characters in char_ngrams(word, *chars))
     cells = Counter[int]()
     for number, count in actual.items():
         cells[number % DIM] += count
@@ -85,8 +85,8 @@ def test_a_namespace_has_the_grams_of_the_twin(words: list[str], n: int, skips: 
     own = feature_hash(b"body")
     hashes = [feature_hash(word.encode(), own) for word in words]
     cells = Counter(number % DIM for number in hashes)
-    cells.update(gram_hash([hashes[i] for i in places]) % DIM for places in grams(len(words), n, skips))
-    cells.update(piece_hash("body", piece) % DIM for word in words for piece in pieces(word, 3, 3))
+    cells.update(gram_hash([hashes[i] for i in positions]) % DIM for positions in grams(len(words), n, skips))
+    cells.update(char_ngram_hash("body", characters) % DIM for word in words for characters in char_ngrams(word, 3, 3))
     cells[feature_hash(b"z", feature_hash(b"other")) % DIM] += 1
     assert actual == cells
 
@@ -105,9 +105,9 @@ def test_a_namespace_is_known_by_its_first_letter_and_others_are_left_alone(tmp_
     path = tmp_path / "rows.vw"
     path.write_text("1 |body x y |title v w | p q\n")
     sizes = {}
-    for given_as in ("b=2", "body=2", "2", ["b=2", "title=2"], {"*": 2}):
-        (batch,) = data.open(path, dim=DIM, ngrams=given_as).batches()
-        sizes[str(given_as)] = len(batch.indices)
+    for option in ("b=2", "body=2", "2", ["b=2", "title=2"], {"*": 2}):
+        (batch,) = data.open(path, dim=DIM, ngrams=option).batches()
+        sizes[str(option)] = len(batch.indices)
     assert list(sizes.values()) == [7, 7, 9, 8, 9]
 
 

@@ -71,10 +71,10 @@ def _plain(cells: pa.Array) -> pa.Array:
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
-def check_same(found: pa.Table, expected: pa.Table) -> None:
-    assert found.column_names == expected.column_names
+def check_same(actual: pa.Table, expected: pa.Table) -> None:
+    assert actual.column_names == expected.column_names
     for name in expected.column_names:
-        ours, theirs = found[name].combine_chunks(), expected[name].combine_chunks()
+        ours, theirs = actual[name].combine_chunks(), expected[name].combine_chunks()
         assert ours.cast(theirs.type).equals(theirs), name
 
 
@@ -120,8 +120,8 @@ def test_columns_that_need_a_value_have_no_levels(tmp_path: Path) -> None:
 
 def test_long_texts_of_every_kind_of_copy(tmp_path: Path) -> None:
     random.seed(1)
-    pieces = ["ab", "abc" * 30, "x" * 5000, "".join(random.choices("01", k=3000)), random.randbytes(9000).hex()]
-    table = pa.table({"t": ["".join(random.choices(pieces, k=8)) for _ in range(60)]})
+    texts = ["ab", "abc" * 30, "x" * 5000, "".join(random.choices("01", k=3000)), random.randbytes(9000).hex()]
+    table = pa.table({"t": ["".join(random.choices(texts, k=8)) for _ in range(60)]})
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
     pages = open_pages(str(tmp_path / "a.parquet"), {})
     assert pages is not None
@@ -291,3 +291,42 @@ def test_rows_of_categories_alone_are_those_of_csv(tmp_path: Path, dim: int, int
     assert sources[0].bad_rows == sources[1].bad_rows == 5
     has_repeats = any((batch.values != 1.0).any() for batch in cells)
     assert has_repeats == (dim < 2**20)
+
+
+@given(
+    st.integers(1, 120),
+    st.sampled_from([2**5, 2**12, 2**14, 2**16, 3 * 2**14, 2**22]),
+    st.sampled_from(["float32", "float64"]),
+    st.sampled_from([(0, 1), (-1, 1), (0, 1, 7), (3, 12)]),
+    st.booleans(),
+    st.integers(0, 2**31),
+)
+@settings(max_examples=40, deadline=None)
+def test_rows_of_many_categories_are_those_of_csv(
+    tmp_path_factory: pytest.TempPathFactory,
+    width: int,
+    dim: int,
+    dtype: str,
+    labels: tuple[int, ...],
+    has_gaps: bool,
+    seed: int,
+) -> None:
+    """Rows of ones with labels that are whole numbers, few or many slots that a row has twice, and some gaps."""
+    folder = tmp_path_factory.mktemp("categories")
+    rng = np.random.default_rng(seed)
+    rows = 2100  # more than two blocks
+    cells = {f"c{j}": rng.zipf(1.3, rows).clip(0, 999).astype(str) for j in range(width)}
+    if has_gaps:
+        cells["c0"] = np.where(np.arange(rows) // 300 % 3 == 1, "", cells["c0"])
+    table = {"y": rng.choice(labels, rows), **cells}
+    pq.write_table(pa.table(table), folder / "a.parquet")
+    lines = [",".join(table), *map(",".join, zip(*(column.astype(str) for column in table.values()), strict=True))]
+    (folder / "a.csv").write_text("\n".join(lines) + "\n")
+    options: dict[str, Any] = {"dim": dim, "label": "y", "categorical": list(cells), "loss": "squared", "dtype": dtype}
+    text, found = (
+        [batch for batch, _ in data.open(folder / name, **options).read(threads=0)] for name in ("a.csv", "a.parquet")
+    )
+    assert len(text) == len(found)
+    for one, other in zip(text, found, strict=True):
+        for name in ("indptr", "indices", "values", "y", "weight"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))

@@ -164,7 +164,7 @@ def test_an_svg_of_its_own_has_both_schemes_inside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "expected"),
     [
         (999, "999"),
         (1000, "1k"),
@@ -175,5 +175,5 @@ def test_an_svg_of_its_own_has_both_schemes_inside() -> None:
         (float("nan"), "nan"),
     ],
 )
-def test_short_numbers(value: float, said: str) -> None:
-    assert short(value) == said
+def test_short_numbers(value: float, expected: str) -> None:
+    assert short(value) == expected

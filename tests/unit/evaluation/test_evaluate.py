@@ -36,28 +36,28 @@ def classes(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nd
     return y, scores, rng.choice([0.5, 1.0, 4.0], n)
 
 
-def values(found: Evaluation) -> dict[str, float]:
-    return {name: metric.value for name, metric in found.metrics.items()}
+def values(result: Evaluation) -> dict[str, float]:
+    return {name: metric.value for name, metric in result.metrics.items()}
 
 
 def test_two_classes_as_in_scikit_learn() -> None:
     sk = pytest.importorskip("sklearn.metrics")
     y, scores, weight = classes()
     p = 1 / (1 + np.exp(-scores))
-    found = evaluate_predictions(blocks(y, scores, weight), "m", LOGISTIC, thresholds=(0.3, 0.5))
-    got, sw = values(found), {"sample_weight": weight}
+    result = evaluate_predictions(blocks(y, scores, weight), "m", LOGISTIC, thresholds=(0.3, 0.5))
+    got, sw = values(result), {"sample_weight": weight}
     assert got["log loss"] == pytest.approx(sk.log_loss(y, p, **sw))
     assert got["AUC"] == pytest.approx(sk.roc_auc_score(y, p, **sw), rel=1e-12)
     assert got["average precision"] == pytest.approx(sk.average_precision_score(y, p, **sw), rel=1e-12)
     assert got["Brier score"] == pytest.approx(sk.brier_score_loss(y, p, **sw))
     assert got["share of positives"] == pytest.approx(np.average(y > 0, weights=weight))
-    for at, metrics in found.thresholds.items():
+    for at, metrics in result.thresholds.items():
         chosen = np.where(p >= at, 1.0, -1.0)
         assert metrics["accuracy"].value == pytest.approx(sk.accuracy_score(y, chosen, **sw))
         assert metrics["precision"].value == pytest.approx(sk.precision_score(y, chosen, **sw))
         assert metrics["recall"].value == pytest.approx(sk.recall_score(y, chosen, **sw))
         assert metrics["F score"].value == pytest.approx(sk.f1_score(y, chosen, **sw))
-    assert found.calibration is not None
+    assert result.calibration is not None
     true, predicted = sk_calibration(y, p)
     plain = evaluate_predictions(blocks(y, scores), "m", LOGISTIC).calibration
     assert plain is not None
@@ -95,8 +95,8 @@ def test_numbers_as_in_scikit_learn(loss: str) -> None:
     mean = kind.mean(scores)
     y = rng.poisson(np.exp(scores)).astype(float) if loss == "poisson" else rng.gamma(2.0, np.abs(mean) / 2) + 1e-3
     weight = rng.choice([0.5, 2.0], n)
-    found = evaluate_predictions(blocks(y + 0.0, scores, weight), "m", kind)
-    got, sw = values(found), {"sample_weight": weight}
+    result = evaluate_predictions(blocks(y + 0.0, scores, weight), "m", kind)
+    got, sw = values(result), {"sample_weight": weight}
     assert got["RMSE"] == pytest.approx(math.sqrt(sk.mean_squared_error(y, mean, **sw)))
     assert got["MAE"] == pytest.approx(sk.mean_absolute_error(y, mean, **sw))
     assert got["R²"] == pytest.approx(sk.r2_score(y, mean, **sw))
@@ -107,28 +107,28 @@ def test_numbers_as_in_scikit_learn(loss: str) -> None:
         assert got["mean gamma deviance"] == pytest.approx(sk.mean_gamma_deviance(y, mean, **sw))
     if loss == "quantile":
         assert got["mean quantile loss"] == pytest.approx(sk.mean_pinball_loss(y, mean, alpha=0.8, **sw))
-    assert found.ranked is None
-    assert found.thresholds == {}
+    assert result.ranked is None
+    assert result.thresholds == {}
 
 
 def test_hinge_scores_have_no_calibration() -> None:
     y, scores, _ = classes()
-    found = evaluate_predictions(blocks(y, scores), "m", SCALAR_LOSSES["hinge"])
-    assert found.calibration is None
-    assert "Brier score" not in found.metrics
-    assert list(found.thresholds) == [0.0]
-    assert found.thresholds[0.0]["accuracy"].value == pytest.approx((np.where(scores >= 0, 1, -1) == y).mean())
+    result = evaluate_predictions(blocks(y, scores), "m", SCALAR_LOSSES["hinge"])
+    assert result.calibration is None
+    assert "Brier score" not in result.metrics
+    assert list(result.thresholds) == [0.0]
+    assert result.thresholds[0.0]["accuracy"].value == pytest.approx((np.where(scores >= 0, 1, -1) == y).mean())
 
 
 def test_lift_is_the_share_of_positives_at_the_top() -> None:
     rng = np.random.default_rng(3)
     scores = rng.permutation(2000).astype(float)
     y = np.where(rng.random(2000) < 0.1 + 0.4 * (scores > 1800), 1.0, -1.0)
-    found = evaluate_predictions(blocks(y, scores / 1000), "m", LOGISTIC)
+    result = evaluate_predictions(blocks(y, scores / 1000), "m", LOGISTIC)
     order = np.argsort(-scores)
     for part in (1, 5, 10):
         top = y[order][: 20 * part] > 0
-        lift = found.metrics[f"lift at top {part} %"].value
+        lift = result.metrics[f"lift at top {part} %"].value
         assert lift == pytest.approx(top.mean() / (y > 0).mean())
         at = scores[order][20 * part - 1]
         precision = pytest.importorskip("sklearn.metrics").precision_score(y > 0, scores >= at)
@@ -137,13 +137,13 @@ def test_lift_is_the_share_of_positives_at_the_top() -> None:
 
 def test_the_base_rate_is_beside_every_metric() -> None:
     y, scores, _ = classes()
-    found = evaluate_predictions(blocks(y, scores), "m", LOGISTIC)
+    result = evaluate_predictions(blocks(y, scores), "m", LOGISTIC)
     p = (y > 0).mean()
     constant = evaluate_predictions(blocks(y, np.full(len(y), math.log(p / (1 - p)))), "constant", LOGISTIC)
     for name in ("Brier score", "AUC", "average precision", "lift at top 5 %"):
-        assert found.metrics[name].baseline == pytest.approx(constant.metrics[name].value), name
-    assert found.metrics["log loss"].baseline == pytest.approx(constant.metrics["log loss"].value, abs=5e-3)
-    at = found.thresholds[0.5]
+        assert result.metrics[name].baseline == pytest.approx(constant.metrics[name].value), name
+    assert result.metrics["log loss"].baseline == pytest.approx(constant.metrics["log loss"].value, abs=5e-3)
+    at = result.thresholds[0.5]
     assert at["accuracy"].baseline == pytest.approx(max(p, 1 - p))
     assert at["precision"].baseline == pytest.approx(p)
 
@@ -156,10 +156,10 @@ def test_intervals_hold_as_often_as_they_should() -> None:
     at = dict.fromkeys(whole.thresholds[0.5], 0)
     for _ in range(100):
         some = rng.integers(0, len(y), 5000)
-        found = evaluate_predictions(blocks(y[some], scores[some], weight[some]), "some", LOGISTIC)
-        for name, metric in found.metrics.items():
+        result = evaluate_predictions(blocks(y[some], scores[some], weight[some]), "some", LOGISTIC)
+        for name, metric in result.metrics.items():
             inside[name] += metric.lower <= whole.metrics[name].value <= metric.upper
-        for name, metric in found.thresholds[0.5].items():
+        for name, metric in result.thresholds[0.5].items():
             at[name] += metric.lower <= whole.thresholds[0.5][name].value <= metric.upper
     inside.pop("expected calibration error")  # it is too large in small samples: its yardstick says by how much
     assert min((*inside.values(), *at.values())) >= 85, (inside, at)
@@ -181,14 +181,14 @@ def test_a_perfect_forecast_has_the_calibration_error_of_chance() -> None:
 def test_slices() -> None:
     y, scores, _ = classes()
     groups = np.array(["a" if s > 0 else "b" for s in scores], dtype=object)
-    found = evaluate_predictions(blocks(y, scores, groups=groups), "m", LOGISTIC, by="side")
-    (first, rows, metrics), _ = found.slices
+    result = evaluate_predictions(blocks(y, scores, groups=groups), "m", LOGISTIC, by="side")
+    (first, rows, metrics), _ = result.slices
     chosen = groups == first
     assert rows == chosen.sum()
     assert metrics["share of positives"].value == pytest.approx((y[chosen] > 0).mean())
     assert metrics["log loss"].value == pytest.approx(LOGISTIC.arrays(scores[chosen], y[chosen])[0].mean())
-    assert "by side, each with its 95 % interval:" in str(found)
-    assert shown(metrics["AUC"]) in str(found)
+    assert "by side, each with its 95 % interval:" in str(result)
+    assert shown(metrics["AUC"]) in str(result)
 
 
 def test_the_auc_of_a_slice_is_that_of_its_rows_alone() -> None:
@@ -200,8 +200,8 @@ def test_the_auc_of_a_slice_is_that_of_its_rows_alone() -> None:
     for most in (MOST_ROWS, 100):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(SliceRankings.__init__, "__defaults__", (most,))
-            found = evaluate_predictions(blocks(y, scores, weight, groups=groups), "m", LOGISTIC, by="side")
-        for value, _, metrics in found.slices:
+            result = evaluate_predictions(blocks(y, scores, weight, groups=groups), "m", LOGISTIC, by="side")
+        for value, _, metrics in result.slices:
             some = groups == value
             if value == "c":
                 assert "AUC" not in metrics
@@ -231,16 +231,16 @@ def test_intervals_of_the_auc_of_small_slices_hold() -> None:
 def test_rows_left_out_are_counted_and_json_is_json() -> None:
     y, scores, weight = classes(500)
     y[0], scores[1], weight[2] = np.nan, np.nan, 0.0
-    found = evaluate_predictions(blocks(y, scores, weight), "m", LOGISTIC)
-    assert (found.rows, found.left_out, found.unlabelled) == (497, 1, 2)
-    assert str(found).startswith("497 rows; left out: 1 without a prediction, 2 without a label or weight")
-    assert json.loads(json.dumps(found.to_dict()))["metrics"]["AUC"]["value"] == found.metrics["AUC"].value
+    result = evaluate_predictions(blocks(y, scores, weight), "m", LOGISTIC)
+    assert (result.rows, result.left_out, result.unlabelled) == (497, 1, 2)
+    assert str(result).startswith("497 rows; left out: 1 without a prediction, 2 without a label or weight")
+    assert json.loads(json.dumps(result.to_dict()))["metrics"]["AUC"]["value"] == result.metrics["AUC"].value
 
 
 def test_one_class_has_no_order() -> None:
-    found = evaluate_predictions(blocks(np.ones(50), np.linspace(-1, 1, 50)), "m", LOGISTIC)
-    assert found.ranked is None
-    assert "AUC" not in found.metrics
+    result = evaluate_predictions(blocks(np.ones(50), np.linspace(-1, 1, 50)), "m", LOGISTIC)
+    assert result.ranked is None
+    assert "AUC" not in result.metrics
 
 
 def test_what_cannot_be_measured_is_refused() -> None:
@@ -253,13 +253,13 @@ def test_what_cannot_be_measured_is_refused() -> None:
 def test_a_model_measures_itself(tmp_path: Path) -> None:
     ftprl.data.clicks.generate(2000, seed=1, path=tmp_path / "c.csv")
     model = ftprl.train(tmp_path / "c.csv", label="click", bits=12).model
-    found = model.evaluate(tmp_path / "c.csv", by="C1", thresholds=(0.2,))
+    result = model.evaluate(tmp_path / "c.csv", by="C1", thresholds=(0.2,))
     y = np.concatenate([b.y for b in model.open_labelled(tmp_path / "c.csv").batches()])
-    assert found.metrics["log loss"].value == pytest.approx(
+    assert result.metrics["log loss"].value == pytest.approx(
         LOGISTIC.arrays(model.predict(tmp_path / "c.csv", raw=True), y)[0].mean()
     )
-    assert found.slices
-    assert list(found.thresholds) == [0.2]
+    assert result.slices
+    assert list(result.thresholds) == [0.2]
     x = np.random.default_rng(0).normal(size=(300, 3))
     model = ftprl.train(x, x @ [1.0, 2.0, 3.0], loss="squared").model
     assert model.evaluate(x, y=x @ [1.0, 2.0, 3.0]).metrics["R²"].value > 0.9

@@ -22,7 +22,7 @@ def test_copies_begin_and_end() -> None:
     assert seen[1] == {(2, 2), (2, 3)}
     assert seen[3] == {(4, 4), (4, 5), (4, 7)}
     assert seen[6] == {(7, 7), (6, 7), (4, 7)}
-    ended = [(piece.start, piece.end) for piece in learner.intervals(state)]
+    ended = [(part.start, part.end) for part in learner.intervals(state)]
     assert ended[:3] == [(1, 1), (2, 2), (3, 3)] or set(ended[:4]) == {(1, 1), (2, 2), (2, 3), (3, 3)}
     assert {(4, 7), (6, 7), (7, 7)} <= set(ended)
 
@@ -30,8 +30,8 @@ def test_copies_begin_and_end() -> None:
 def test_an_interval_is_made_of_few() -> None:
     learner = StronglyAdaptive(BASE, limit=2.0)
     game = play(learner, np.random.default_rng(0).normal(size=(100, 1)) * 0.3)
-    piece = learner.interval(game.state, 16, 31)  # type: ignore[arg-type]
-    assert piece.exact
+    part = learner.interval(game.state, 16, 31)  # type: ignore[arg-type]
+    assert part.exact
     whole = learner.interval(game.state, 3, 97)  # type: ignore[arg-type]
     assert not whole.exact
     assert (whole.start, whole.end) == (3, 97)

@@ -112,15 +112,15 @@ def test_a_filter_counts_as_the_slow_one(rows: list[Any], after: int, cut: int, 
     for row, y, weight in rows:
         kept = []
         for slot, value in row.items():
-            places = slow_filter(size, seed, slot)
-            least = min(counters[place] for place in places)
+            counters_of = slow_filter(size, seed, slot)
+            least = min(counters[number] for number in counters_of)
             is_in = least >= after
             if not is_in and weight > 0 and y == y:
-                for place in places:
+                for number in counters_of:
                     if value != 1.0:
-                        counters[place] = max(counters[place], after)
-                    elif counters[place] == least:
-                        counters[place] = least + 1
+                        counters[number] = max(counters[number], after)
+                    elif counters[number] == least:
+                        counters[number] = least + 1
                 is_in = value != 1.0
             kept += [slot] if is_in else []
         wanted.append(kept)

@@ -90,6 +90,18 @@ def test_a_line_of_vw_text_is_explained(tmp_path: Path) -> None:
         model.explain("|a x:q")
 
 
+def test_the_fields_of_a_line_are_in_the_order_of_the_data(tmp_path: Path) -> None:
+    shop().select("t", "y", "n", "city").write_csv(tmp_path / "a.csv")  # not in the order of the alphabet
+    trained = ftprl.train(tmp_path / "a.csv", label="y", text="t", bits=12, output=tmp_path / "m").model
+    expected = trained.explain({"t": "win lunch", "n": 0.5, "city": "Oslo"})
+    for saved in (trained, ftprl.load(tmp_path / "m")):
+        assert saved.explain("win lunch,0.5,Oslo") == expected
+        assert saved.explain("win lunch,1,0.5,Oslo") == expected
+        del saved.reading["order"]  # as in models of versions that did not keep it
+        with pytest.raises(InvalidInput, match=r"^row needs a JSON object, since the model is of an earlier version"):
+            saved.explain("win lunch,0.5,Oslo")
+
+
 @pytest.mark.parametrize("row", ["1,2", "{bad", [{"n": 1.0}, {"n": 2.0}], []])
 def test_what_is_no_row_is_refused(row: object, model: Model) -> None:
     with pytest.raises(InvalidInput):

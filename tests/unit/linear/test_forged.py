@@ -115,8 +115,8 @@ def forge_every_tensor(some: int, capsys: Capture, **options: Any) -> None:
         if name == "provenance":
             continue
         values = (np.nan, np.inf, -np.inf, -1.0, 1e300, 0.0) if tensor.dtype.kind == "f" else (0, 2**32 - 1)
-        places = sorted({0, tensor.size // 2, tensor.size - 1})
-        for value, at in list(itertools.product(values, places))[::some]:
+        positions = sorted({0, tensor.size // 2, tensor.size - 1})
+        for value, at in list(itertools.product(values, positions))[::some]:
 
             def change(a: np.ndarray, at: int = at, value: float = value) -> None:
                 with np.errstate(over="ignore"):

@@ -80,7 +80,7 @@ def test_how_cells_lie_in_memory(count: int, float64: bool, receipt: bool) -> No
 def test_a_mean_is_the_mixed_probability() -> None:
     """sigma(score) = sum_j w_j p_j, all experts included."""
     engine = learned(rows=100)
-    rows = stream(9, plain=True)
+    rows = stream(9, complete=True)
     mixture = engine.mixture
     assert mixture is not None
     scores = np.stack([_scores(engine, k, rows) for k in range(8)])
@@ -96,7 +96,7 @@ def _scores(engine: Engine, k: int, rows: Batch) -> np.ndarray:
 
 def test_squared_scores_are_the_mean_of_cut_scores() -> None:
     engine = learned("squared", rows=100)
-    rows = stream(9, plain=True)
+    rows = stream(9, complete=True)
     facts, u, w = engine.label_state, engine.state["u"], engine.state["w"]
     assert facts is not None
     low, high, offset = facts["lowest"], facts["highest"], facts["offset"]

@@ -308,14 +308,14 @@ def test_many_names_are_all_found_again_and_views_of_them_stay(tmp_path: Path) -
         names.add(batch, batch.first_row)
         table = names.table
         views.append((table.hashes, table.sizes, table.text, [part.copy() for part in (table.hashes, table.sizes)]))
-    found = [names.table.name(i).decode() for i in range(len(names.table))]
-    assert len(found) > 100_000
+    stored = [names.table.name(i).decode() for i in range(len(names.table))]
+    assert len(stored) > 100_000
     # Names that agree in 30 bits of their hash count as one: of 140,000 about nine.
-    assert len(expected) - 40 < len(found) <= len(expected)
+    assert len(expected) - 40 < len(stored) <= len(expected)
     order = {name: i for i, name in enumerate(expected)}
-    places = [order[name] for name in found]
-    assert places == sorted(places)
+    positions = [order[name] for name in stored]
+    assert positions == sorted(positions)
     for hashes, sizes, text, (old_hashes, old_sizes) in views:
         assert np.array_equal(hashes, old_hashes)
         assert np.array_equal(sizes, old_sizes)
-        assert bytes(text) == "".join(found[: len(sizes)]).encode()
+        assert bytes(text) == "".join(stored[: len(sizes)]).encode()

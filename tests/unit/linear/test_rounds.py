@@ -1,4 +1,4 @@
-"""Rounds of several rows: where they end, their vectors, and the pieces for tables in several places."""
+"""Rounds of several rows: where they end, their vectors, and the steps over several tables."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_saved_model_knows_the_hot_slots(tmp_path: Path) -> None:
     assert again.copy().hot_slots.tolist() == [0]
 
 
-def test_pieces_refuse_arrays_of_other_shapes() -> None:
+def test_steps_refuse_arrays_of_other_shapes() -> None:
     core = Engine(Spec(dim=8, scale=0.1))._core
     one, slots = np.ones(1), np.array([3], np.uint32)
     with pytest.raises(ValueError, match="slot is outside"):

@@ -151,12 +151,12 @@ def test_law_the_number_of_threads_cannot_be_seen(
 ) -> None:
     spec = Spec(loss=loss, dim=DIM, scale=SIXTEEN[:scales], **options)
     batch = rows(loss, 3000, seed, long=long)
-    places = [0, *sorted(cuts), 3000]
+    ends = [0, *sorted(cuts), 3000]
     actual = []
     for many in (1, threads):
         engine, numbers = Engine(spec, receipt=receipt, retire=False), Numbers()
         engine.threads = many
-        for first, last in itertools.pairwise(places):
+        for first, last in itertools.pairwise(ends):
             learn(engine, batch[first:last], numbers)
         actual.append((content(engine), numbers))
     assert same(actual[0][1], actual[1][1])
@@ -330,6 +330,8 @@ def test_how_many_threads_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(learning, "processors", lambda: 2)
     assert [learning.learning_threads(threads, memory) for threads in (None, 0, 1, 2, 3)] == [2, 1, 1, 2, 3]
     assert [learning.learning_threads(threads, text) for threads in (None, 0, 1, 2, 3)] == [1, 1, 1, 1, 1]
+    frame = ftprl.data.open([{"y": 0, "x": 1.0}, {"y": 1, "x": 2.0}], label="y")
+    assert [learning.learning_threads(threads, frame) for threads in (None, 0, 1, 2, 3)] == [2, 1, 1, 1, 1]
     monkeypatch.setattr(learning, "processors", lambda: 8)
     assert [learning.learning_threads(threads, text) for threads in (None, 2, 4, 7)] == [1, 2, 4, 1]
 

@@ -80,7 +80,7 @@ def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"loss": "log"}, "loss= needs a known name, got 'log'; use one of logistic, "),
         ({"dim": 0}, "dim= needs a whole number of at least 1, got 0; "),
@@ -121,10 +121,10 @@ def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
         ({"scale": "auto", "retired": 3}, "retired= needs the scales that left, got 3; "),
     ],
 )
-def test_bad_options(options: dict[str, Any], told: str) -> None:
+def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Spec(**options)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("settings", [{}, {"loss": "squared"}, {"loss": "squared", "scale": "auto", "stack": False}])

@@ -85,16 +85,17 @@ def test_a_market_is_judged(market: portfolios.Market) -> None:
     assert set(market.played) == {*portfolios.SCHEMES, *portfolios.OTHERS}
     assert "synthetic market, 40 days, 4 assets" in outcome.numbers[0]
     assert "NYSE, DJIA" in outcome.numbers[1]
-    for who, (at_two, _) in market.receipts.items():
+    for who, (at_two, _) in market.certificates.items():
         assert at_two.true_regret == pytest.approx(market.regret(who)[-1] + market.rebalanced.gap, abs=1e-9)
 
 
 def test_a_receipt_that_does_not_hold_is_seen(market: portfolios.Market) -> None:
-    pair = market.receipts["FTPRL-Diag"]
+    pair = market.certificates["FTPRL-Diag"]
     broken = replace(pair[0], bound=0.5 * pair[0].regret)
-    wrong = replace(market, receipts={**market.receipts, "FTPRL-Diag": (broken, pair[1])})
+    wrong = replace(market, certificates={**market.certificates, "FTPRL-Diag": (broken, pair[1])})
     assert portfolios.judged([wrong]).verdict is Verdict.FAILS
-    missing = replace(market, receipts={**market.receipts, "FTPRL-Diag": (replace(pair[0], bound=None), pair[1])})
+    unbounded = replace(pair[0], bound=None)
+    missing = replace(market, certificates={**market.certificates, "FTPRL-Diag": (unbounded, pair[1])})
     assert portfolios.judged([missing]).verdict is Verdict.FAILS
 
 
@@ -138,12 +139,12 @@ def test_regret_is_that_of_a_game() -> None:
     """The loop over the losses, against one written out."""
     for problem in (p for p in small() if not p.l1):
         learner = GradientDescent(problem.feasible, 0.1, problem.start)
-        x, paid = problem.start, 0.0
+        x, total = problem.start, 0.0
         for f in problem.losses:
             value, g = f(x)
-            paid += value
+            total += value
             x = problem.feasible.argmin(np.array(1.0), 0.1 * g - x, x)
-        assert problem.regret(learner) == pytest.approx(paid - problem.best, abs=1e-8)
+        assert problem.regret(learner) == pytest.approx(total - problem.best, abs=1e-8)
 
 
 @pytest.mark.parametrize("feasible", [Box(-1, 2, dim=3), Simplex(3), Ellipsoid(np.diag([1.0, 2.0, 5.0])), L2Ball(3)])
@@ -156,14 +157,14 @@ def test_the_expected_leader_is_the_mean_of_many_draws(feasible: ConvexSet) -> N
 
 def test_a_penalty_is_paid_by_all_and_known_to_some() -> None:
     problem = problems.sparse_target(60, 4)
-    x, paid = problem.start, 0.0
+    x, total = problem.start, 0.0
     for f in problem.losses:
         value, g = f(x)
-        paid += value + problem.l1 * float(np.abs(x).sum())
+        total += value + problem.l1 * float(np.abs(x).sum())
         x = np.clip(x - 0.1 * (g + problem.l1 * np.sign(x)), -2, 2)
     learner = GradientDescent(problem.feasible, 0.1, problem.start)
-    assert problem.regret(learner) == pytest.approx(paid - problem.best, abs=1e-8)
-    assert problem.regret(learner, knows=True) != pytest.approx(paid - problem.best, abs=1e-3)
+    assert problem.regret(learner) == pytest.approx(total - problem.best, abs=1e-8)
+    assert problem.regret(learner, knows=True) != pytest.approx(total - problem.best, abs=1e-3)
     assert set(related.PENALISED) < set(related.ALGORITHMS)
     best = related.tune(problem, "dual averaging", 1)
     own = related.PENALISED["dual averaging"](problem.feasible, problem.start, best.constant, problem.l1)

@@ -96,13 +96,13 @@ def test_descent_on_sparse_rows_is_the_dense_learner(kind: type[Rule], radius: f
     losses = as_losses(rows)
     for i, c in enumerate(constants):
         learner = dense(kind, F, float(c))
-        state, paid = learner.init(), 0.0
+        state, total = learner.init(), 0.0
         for f in losses:
             value, g = f(state.x)
-            paid += value
+            total += value
             state = learner.update(state, g)
         np.testing.assert_allclose(rule.x[:, i], state.x, atol=1e-9)
-        assert account.loss[i] == pytest.approx(paid, rel=1e-9)
+        assert account.loss[i] == pytest.approx(total, rel=1e-9)
         assert account.curve[-1, i] == account.loss[i]
 
 

@@ -71,7 +71,7 @@ def test_the_receipt_changes_nothing_that_is_learned() -> None:
 
 @pytest.mark.parametrize("scale", [0.1, "auto"])
 def test_events_tell_the_receipt(scale: Any) -> None:
-    told = train(scale=scale, events="run.jsonl")
+    run = train(scale=scale, events="run.jsonl")
     read = events.read_events("run.jsonl")
     assert read[0]["receipt"] is True
     progress = [event for event in read if event["event"] == "progress"]
@@ -83,8 +83,8 @@ def test_events_tell_the_receipt(scale: Any) -> None:
         assert len(event["calibration"]) == 20
         assert sum(bin[0] for bin in event["calibration"]) == receipt["weight"] == receipt["rows"]
     end = read[-1]
-    assert end["receipt"]["loss"] == told.progressive.loss
-    assert end["receipt"]["regret"] == pytest.approx(told.certificate.regret, rel=1e-9)
+    assert end["receipt"]["loss"] == run.progressive.loss
+    assert end["receipt"]["regret"] == pytest.approx(run.certificate.regret, rel=1e-9)
     assert end["coordinates_by"] == ("rows" if scale == "auto" else "gradients")
     for key in ("regret", "bound"):
         total = sum(group[key] for group in end["coordinates"]) + end["receipt"]["shared"][key]
@@ -202,9 +202,9 @@ def test_against_another_model(capsys: Capture) -> None:
     train(output="a")
     ftprl.train("log.vw", output="b", scale=1.0, **BITS)
     assert run(["certify", "a", "--against", "b", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["comparator"]["kind"] == "model"
-    assert told["regret"] <= told["bound"] <= told["theorem"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["comparator"]["kind"] == "model"
+    assert printed["regret"] <= printed["bound"] <= printed["theorem"]
     ftprl.train("log.vw", output="c", bits=9)
     assert run(["certify", "a", "--against", "c"]) == 2
     assert "expected dim=1024, got 512" in capsys.readouterr().err
@@ -317,9 +317,9 @@ def test_lengths_in_other_norms(norm: Any, capsys: Capture) -> None:
     write_receipt("r", make_receipt(model, certificate))
     assert verify_receipt("r", "log.vw").confirmed
     assert run(["certify", "m", "--norm", f"{norm}", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["floor"]
-    assert told["norm"] == f"{norm}"
-    assert told["beaten_length"] == certificate.beaten_length
+    printed = json.loads(capsys.readouterr().out)["floor"]
+    assert printed["norm"] == f"{norm}"
+    assert printed["beaten_length"] == certificate.beaten_length
     for bad in (3, True, "two", None):
         with pytest.raises(InvalidInput, match="norm needs"):
             certify_model(model, norm=bad)  # type: ignore[arg-type]
@@ -329,7 +329,7 @@ def test_the_four_questions_come_first(capsys: Capture) -> None:
     train(output="m", scale="auto")
     assert run(["certify", "m"]) == 0
     out = capsys.readouterr().out
-    places = [
+    positions = [
         out.index(text)
         for text in (
             "Better than guessing?",
@@ -339,7 +339,7 @@ def test_the_four_questions_come_first(capsys: Capture) -> None:
             "best per-coordinate bound",
         )
     ]
-    assert places == sorted(places)
+    assert positions == sorted(positions)
 
 
 def test_bounds_above_the_total_loss_are_one_line() -> None:
@@ -386,10 +386,10 @@ def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:
     ):
         assert word in out
     assert run(["certify", "m", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     keys = set(ftprl.Certificate.__dataclass_fields__) - {"history", "loose", "delays", "in_expectation"}
-    assert keys <= set(told)
-    assert told["comparator"] == {"kind": "weights", "nonzero": told["comparator"]["nonzero"]}
+    assert keys <= set(printed)
+    assert printed["comparator"] == {"kind": "weights", "nonzero": printed["comparator"]["nonzero"]}
 
 
 @pytest.mark.parametrize(
@@ -510,7 +510,7 @@ def certify_and_verify_absorbed(loss: str, rows: int, scale: str) -> None:
     assert made["regret"] <= made["tight"] + made["rounding"]
     assert made["tight"] <= made["bound"] + made["rounding"]
     if scale != "auto":  # learned again with all digits kept: the sums of the receipt against sums of single rows
-        engine, paid = ftprl.linear.Engine(ftprl.load("o").engine.spec), []
+        engine, regrets = ftprl.linear.Engine(ftprl.load("o").engine.spec), []
         own, facts = engine.spec.scalar_loss(), LabelFacts(engine.spec.scalar_loss())
         candidates = [-0.5, 0.5] if compared else [float(ftprl.load("o").engine.weights().sum())]
         for rows_read in ftprl.data.open("out.vw", dim=16, loss=loss).batches():
@@ -518,8 +518,8 @@ def certify_and_verify_absorbed(loss: str, rows: int, scale: str) -> None:
             engine.learn(rows_read, losses=losses)
             offsets, _ = offsets_of(facts, rows_read.y, rows_read.weight)
             fixed = [own.arrays(offsets + u * rows_read.values, rows_read.y)[0] for u in candidates]
-            paid.append(rows_read.weight * (losses - np.array(fixed)))
-        true_regret = max(math.fsum(row) for row in np.concatenate(paid, axis=1).tolist())
+            regrets.append(rows_read.weight * (losses - np.array(fixed)))
+        true_regret = max(math.fsum(row) for row in np.concatenate(regrets, axis=1).tolist())
         assert true_regret <= made["regret"] + made["rounding"]
     assert run(["verify", "o.receipt", "out.vw", "--model", "o", "-q"]) == 0
 

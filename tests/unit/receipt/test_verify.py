@@ -19,6 +19,7 @@ from ftprl.cli.app import run
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Engine
 from ftprl.receipt import certify_model, verify_receipt
+from ftprl.receipt.caveats import WORDINGS
 from ftprl.receipt.document import digest, make_receipt, write_receipt
 from ftprl.receipt.provenance import provenance_of
 from ftprl.receipt.replay import Replay
@@ -67,8 +68,8 @@ def test_the_replay_has_the_cores_bits(loss: str, options: str, several: bool) -
     twin.learn(batch)
     slots = engine.touched()
     for name, column in twin.parts.items():
-        found = column[slots].reshape(engine.parts[name][slots].shape)
-        np.testing.assert_array_equal(found, engine.parts[name][slots], err_msg=name)
+        replayed = column[slots].reshape(engine.parts[name][slots].shape)
+        np.testing.assert_array_equal(replayed, engine.parts[name][slots], err_msg=name)
     np.testing.assert_array_equal(twin.intercept, engine.intercept)
     for k in range(len(given.scales)):
         assert twin.sums_of(k) == engine.sums_of(k)
@@ -99,6 +100,25 @@ def test_a_true_receipt_is_confirmed(name: str, radius: float | None) -> None:
     assert verdict.confirmed, str(verdict)
     assert verdict.whole
     assert len(verdict.checks) > 60
+
+
+def test_notes_are_compared_by_what_they_mean() -> None:
+    """A receipt with an earlier wording is confirmed; one with other values in it, or other words, is not."""
+    made = receipt_of(trained(loss="squared"))
+    notes = made["certificate"]["caveats"]
+    assert notes[0].startswith("fixed weights are compared on top of the mean of the labels up to each row")
+    earlier = WORDINGS["offset"][1].format(offset="the mean of the labels")
+    for text, is_confirmed in (
+        (earlier, True),
+        (earlier.replace("mean", "median"), False),
+        ("these weights are the best there are", False),
+    ):
+        made["certificate"]["caveats"] = [text, *notes[1:]]
+        write_receipt("r.json", {**made, "sha256": digest(made)})
+        assert verify_receipt("r.json", "log.vw").confirmed == is_confirmed
+    made["certificate"]["caveats"] = notes[1:]
+    write_receipt("r.json", {**made, "sha256": digest(made)})
+    assert not verify_receipt("r.json", "log.vw").confirmed
 
 
 def test_runs_one_after_another() -> None:

@@ -78,7 +78,7 @@ def test_a_finished_run_has_every_section() -> None:
     assert {"loss", "regret", "scales", "calibration", "speed", "coordinates"} <= names
     assert {"head", "figures", "receipt", "settings", "events"} <= names
     assert "Not shown" not in reader.text
-    for said in (
+    for sentence in (
         "run.jsonl",
         "finished",
         "1,000",
@@ -91,7 +91,7 @@ def test_a_finished_run_has_every_section() -> None:
         "12,345 bytes",
         "ab" * 32,
     ):
-        assert said in reader.text
+        assert sentence in reader.text
     figures_, tables = [sum(tag == name for tag, _ in reader.seen) for name in ("svg", "details")]
     assert figures_ == 7
     assert tables == 8, "a table for every figure, and the receipt's"
@@ -125,8 +125,8 @@ def test_the_page_opens_with_the_answers() -> None:
         "Drift alarm: the loss rose at row 700.",
         "rows per second",
     )
-    places = [reader.text.index(text) for text in answers]
-    assert places == sorted(places)
+    positions = [reader.text.index(text) for text in answers]
+    assert positions == sorted(positions)
     assert "Train with --receipt" in check(page([start(receipt=False), progress(9, floor=None)], "run.jsonl")).text
 
 
@@ -335,7 +335,7 @@ def test_the_command_writes_what_the_suffix_says(events: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "sentence"),
     [
         (["absent.jsonl"], "absent.jsonl: No such file"),
         (["empty.jsonl"], "expected events, got none"),
@@ -350,7 +350,9 @@ def test_the_command_writes_what_the_suffix_says(events: Path, capsys: pytest.Ca
         (["."], "got the folder"),
     ],
 )
-def test_bad_input_is_one_line(events: Path, args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(
+    events: Path, args: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("empty.jsonl").touch()
     Path("bad.jsonl").write_text("hello\n")
     Path("binary.jsonl").write_bytes(bytes(range(128, 256)) + b"\n")
@@ -359,7 +361,7 @@ def test_bad_input_is_one_line(events: Path, args: list[str], said: str, capsys:
     assert run(["report", *args]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert said in err
+    assert sentence in err
     assert events.read_text() == before
 
 
@@ -385,14 +387,14 @@ def test_resumed_runs_and_several_passes(tmp_path: Path, monkeypatch: pytest.Mon
     text = check(Path("e.html").read_text("utf-8")).text
     rows, best = (read_events("e.jsonl")[-1][name] for name in ("rows", "best_pass"))
     assert rows == 500 * (3 + best)
-    for said in (
+    for sentence in (
         "was resumed",
         "pass 3: mean loss",
         "held-out loss",
         f"{rows:,} rows, complete",
         "all rows are learned",
     ):
-        assert said in text
+        assert sentence in text
 
 
 @pytest.mark.skipif(not (DATA / "bank.csv.gz").exists(), reason="the shared data sets are not here")

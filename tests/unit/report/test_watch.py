@@ -216,8 +216,8 @@ def test_two_readers_and_a_slow_writer(client: Client, path: Path) -> None:
     for reader in readers:
         reader.start()
     with path.open("w") as file:
-        for piece in (text(start()), *(text(point(4**k)) for k in range(4))):
-            for half in (piece[:25], piece[25:]):
+        for text_part in (text(start()), *(text(point(4**k)) for k in range(4))):
+            for half in (text_part[:25], text_part[25:]):
                 file.write(half)
                 file.flush()
                 time.sleep(0.02)

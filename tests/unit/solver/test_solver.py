@@ -70,9 +70,9 @@ def test_gap_is_an_upper_bound(name: str) -> None:
         p = make_problem(name, shape, 3, seed=5)
         actual = minimise_conic(p.F, p.H, p.z, p.near)
         best = minimum(p.F, p.H, p.z)
-        room = 1e-7 * p.unit()
-        assert p.value(actual.x) - actual.gap <= best + room
-        assert p.value(actual.x) >= best - room
+        tolerance = 1e-7 * p.unit()
+        assert p.value(actual.x) - actual.gap <= best + tolerance
+        assert p.value(actual.x) >= best - tolerance
         assert actual.gap <= 1e-6 * p.unit()
 
 

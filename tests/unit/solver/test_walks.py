@@ -124,9 +124,9 @@ def test_ends_of_a_needle_are_proved(seed: int, monkeypatch: pytest.MonkeyPatch)
     low, high = axis_bounds(conic)
     G, h = conic.rows
     for (i, sign), on in arrived.items():
-        exact, found = _exact_solution(G[on], h[on])[i], low[i] if sign > 0 else high[i]
-        over = float((exact - Fraction(float(found))) * Fraction(sign))
-        assert over + 1e-15 * abs(found) >= 0.0
+        exact, bound = _exact_solution(G[on], h[on])[i], low[i] if sign > 0 else high[i]
+        over = float((exact - Fraction(float(bound))) * Fraction(sign))
+        assert over + 1e-15 * abs(bound) >= 0.0
         assert over <= 1e-8 * (high[i] - low[i])
     assert len(arrived) > 10
 

@@ -22,6 +22,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         labels = (-1 if rng.random() < 0.9 else 1 for _ in range(rows))
         Path(f"{name}.vw").write_text("".join(f"{y} | a:{rng.normal():.3f}\n" for y in labels))
     Path("good.vw").write_text("".join(f"{i % 2 * 2 - 1} | a{i % 2}\n" for i in range(1500)))
+    Path("constant.vw").write_text("".join(f"1e-150 | a:{rng.normal():.3f}\n" for _ in range(1500)))
 
 
 TRAIN = ["train", "-o", "m", "--events", "run.jsonl", "--bits", "6", "--json"]
@@ -43,8 +44,11 @@ def test_the_last_line_says_so(quiet: list[str], capsys: Capture) -> None:
     assert "is above the baseline" in Path("r.html").read_text()
 
 
-@pytest.mark.parametrize(("data", "options"), [("short.vw", BAD), ("good.vw", [])])
+@pytest.mark.parametrize(
+    ("data", "options"), [("short.vw", BAD), ("good.vw", []), ("constant.vw", ["--loss", "gamma"])]
+)
 def test_a_short_or_a_good_run_does_not(data: str, options: list[str], capsys: Capture) -> None:
+    """Nor does one whose loss is above the baseline's by rounding alone: constant labels."""
     assert run([*TRAIN, data, *options]) == 0
     out, err = capsys.readouterr()
     assert "is above the baseline" not in err

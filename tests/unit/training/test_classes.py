@@ -321,6 +321,6 @@ def test_classes_that_were_expected_and_never_came_are_reported(
 ) -> None:
     write(tmp_path)
     options = ["train", str(tmp_path / "d.csv"), "--label", "kind", "--loss", "softmax", "-o", str(tmp_path / "m")]
-    for more, is_said in (([], True), (["--classes", "9"], False), (["-q"], False)):
+    for more, is_warned in (([], True), (["--classes", "9"], False), (["-q"], False)):
         assert run([*options, *more]) == 0
-        assert ("4 classes were met, and up to 100 were expected" in capfd.readouterr().err) == is_said
+        assert ("4 classes were met, and up to 100 were expected" in capfd.readouterr().err) == is_warned

@@ -66,6 +66,20 @@ def test_a_model_of_batches_is_that_of_the_data(table: Path) -> None:
     assert a.read_bytes() == b.read_bytes()
 
 
+@pytest.mark.parametrize("features", [1, 35, 300])
+def test_blocks_are_neither_small_nor_large(tmp_path: Path, features: int) -> None:
+    """Each is learned by a call of its own, and should stay in the cache until then."""
+    rows = min(16384, 2**21 // features)
+    indptr = np.arange(rows + 1, dtype=np.int64) * features
+    indices = np.tile(np.arange(features, dtype=np.uint32), rows)
+    batch = Batch(indptr, indices, np.ones(rows * features, np.float32), np.ones(rows), np.ones(rows))
+    write_batches(tmp_path / "a.batches", data.open([batch], dim=512))
+    sizes = [len(block.indices) for block in data.open(tmp_path / "a.batches").batches()]
+    assert sum(sizes) == rows * features
+    assert max(sizes) <= 1.25 * 2**19
+    assert len(sizes) == 1 or min(sizes) >= 0.6 * 2**19
+
+
 def test_bad_rows_between_blocks_are_counted(tmp_path: Path) -> None:
     text = "".join(["y,x\n", *["1,1\n0,2\n"] * 3, *["1,bad\n"] * 40, "0,1\n", *["1,bad\n"] * 40])
     (tmp_path / "d.csv").write_text(text)
@@ -211,9 +225,9 @@ def test_a_broken_file_is_refused(table: Path, tmp_path: Path) -> None:
     convert(table, out, dim=2**12, **READING)
     whole = out.read_bytes()
     rng = np.random.default_rng(1)
-    places = [0, 9, len(whole) - 1, len(whole) - 10, len(whole) - 40, *rng.integers(0, len(whole), 30).tolist()]
-    for place in places:
-        out.write_bytes(whole[:place] + bytes([whole[place] ^ 64]) + whole[place + 1 :])
+    positions = [0, 9, len(whole) - 1, len(whole) - 10, len(whole) - 40, *rng.integers(0, len(whole), 30).tolist()]
+    for position in positions:
+        out.write_bytes(whole[:position] + bytes([whole[position] ^ 64]) + whole[position + 1 :])
         with pytest.raises(FtprlError, match=r"d.batches: .*; convert the data again"):
             train(out, bits=12, on_bad_row="skip")
     for size in (0, 5, 40, len(whole) // 2, len(whole) - 1):

@@ -67,9 +67,9 @@ class Runs:
             if signals and self.waited(process, sessions):
                 seen = self.last_rows()
                 process.send_signal(signals[-1])
-            _, said = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=120)
         if seen >= 0 and process.returncode != 0:
-            self.check(signals.pop(), process.returncode, seen, said)
+            self.check(signals.pop(), process.returncode, seen, errors)
         else:
             assert process.returncode == 0
         return process.returncode
@@ -92,7 +92,7 @@ class Runs:
         time.sleep(self.dice.uniform(0.0, 0.6))
         return process.poll() is None
 
-    def check(self, number: int, code: int, seen: int, said: str) -> None:
+    def check(self, number: int, code: int, seen: int, errors: str) -> None:
         """After a signal: what is lost is at most what came since it, or since the last checkpoint that was logged."""
         kept = 0
         if self.checkpoint.exists():
@@ -112,9 +112,9 @@ class Runs:
             self.counts["SIGTERMs before the command began"] += 1
             return
         assert code == 143
-        assert said.startswith("ftprl: interrupted")
-        assert said.count("\n") == 1
-        if "before anything was done" in said or not events or events[-1]["event"] != "interrupted":
+        assert errors.startswith("ftprl: interrupted")
+        assert errors.count("\n") == 1
+        if "before anything was done" in errors or not events or events[-1]["event"] != "interrupted":
             self.counts["SIGTERMs before the first row"] += 1
             return
         assert events[-1]["lost"] == 0

@@ -16,8 +16,8 @@ from ftprl.training.label_blocks import LabelBlocks, is_sorted_by_class
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 25)), min_size=1, max_size=6), st.integers(1, 40))
-def test_batches_do_not_matter(pieces: list[tuple[int, int]], size: int) -> None:
-    labels = np.concatenate([np.full(count, float(label)) for label, count in pieces])
+def test_batches_do_not_matter(stretches: list[tuple[int, int]], size: int) -> None:
+    labels = np.concatenate([np.full(count, float(label)) for label, count in stretches])
     blocks = LabelBlocks()
     for start in range(0, len(labels), size):
         blocks.see(np.append(labels[start : start + size], np.nan))

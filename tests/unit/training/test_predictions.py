@@ -215,12 +215,12 @@ def test_lines_keep_their_places(gaps: list[int], cuts: list[int], refused: set[
 @given(st.lists(st.binary(max_size=40_000), max_size=6), st.sampled_from(["p.gz", "p.zst", "p"]))
 def test_compressed_bytes_do_not_depend_on_how_they_are_written(parts: list[bytes], name: str) -> None:
     actual = []
-    for pieces in (parts, [b"".join(parts)]):
+    for chunks in (parts, [b"".join(parts)]):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, name)
             with path.open("wb") as target, packed(target, name) as file:
-                for piece in pieces:
-                    file.write(piece)
+                for chunk in chunks:
+                    file.write(chunk)
             actual.append(path.read_bytes())
     assert actual[0] == actual[1]
     assert name != "p.gz" or gzip.decompress(actual[0]) == b"".join(parts)

@@ -186,11 +186,11 @@ def test_a_table_goes_on_as_it_was_read(tmp_path: Path) -> None:
     rows = [f"{'yes' if i % 3 else 'no'};{i};{'red' if i % 2 else 'blue'};{i % 5}" for i in range(400)]
     (tmp_path / "a.csv").write_text("y;n;colour;k\n" + "\n".join(rows[:200]) + "\n")
     (tmp_path / "b.csv").write_text("y;n;colour;k\n" + "\n".join(rows[200:]) + "\n")
-    said: dict[str, Any] = {"label": "y", "sep": ";", "categorical": ["k"], "ignore": "n"}
+    options: dict[str, Any] = {"label": "y", "sep": ";", "categorical": ["k"], "ignore": "n"}
     both = [tmp_path / "a.csv", tmp_path / "b.csv"]
-    train(both, output=tmp_path / "whole", **small(**said))
-    train(both[0], output=tmp_path / "half", **small(**said))
-    train(both[1], output=tmp_path / "m", resume=tmp_path / "half", **small(**said))
+    train(both, output=tmp_path / "whole", **small(**options))
+    train(both[0], output=tmp_path / "half", **small(**options))
+    train(both[1], output=tmp_path / "m", resume=tmp_path / "half", **small(**options))
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
     for name, value in (("label", "colour"), ("sep", ","), ("numeric", ["k"]), ("scale", 0.3), ("bits", 11)):
         with pytest.raises(InvalidInput, match="needs to be what the model was trained with"):

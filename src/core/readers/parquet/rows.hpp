@@ -122,11 +122,7 @@ private:
             const std::uint32_t* const levels = pages.levels(part);
             std::size_t present = part;
             if (levels != nullptr) {
-                present = 0;
-                for (std::size_t i = 0; i < part; ++i) {
-                    present += levels[i];
-                    if (levels[i] == 0) valid[(row + i) / 8] &= static_cast<Byte>(~(1u << ((row + i) % 8)));
-                }
+                present = mark_present(valid, row, levels, part);
                 cells.missing += part - present;
             }
             if (cells.form == Form::codes && (!pages.is_coded || pages.dictionary != cells.dictionary)) {
@@ -166,11 +162,35 @@ private:
         if (count > 0 && largest >= pages.dictionary->size) throw Damaged("a value that its dictionary does not have");
     }
 
+    // Clears the bits of rows [row, row + part) that have no value, all of which were set; returns how many have one.
+    // Which of them have is as good as random: no step may depend on it.
+    static std::size_t mark_present(Byte* valid, std::size_t row, const std::uint32_t* levels,
+                                    std::size_t part) noexcept {
+        std::size_t present = 0, i = 0;
+        const auto one = [&] {
+            present += levels[i];
+            valid[(row + i) / 8] &= static_cast<Byte>(~((levels[i] ^ 1u) << ((row + i) % 8)));
+            ++i;
+        };
+        while (i < part && (row + i) % 8 != 0) one();
+        for (; part - i >= 8; i += 8) {
+            unsigned bits = 0;
+            for (unsigned k = 0; k < 8; ++k) bits |= levels[i + k] << k;
+            for (unsigned k = 0; k < 8; ++k) present += levels[i + k];
+            valid[(row + i) / 8] = static_cast<Byte>(bits);
+        }
+        while (i < part) one();
+        return present;
+    }
+
     // Puts values to the rows that have one; the others become 0.
     template <class T>
     static void spread(T* out, std::size_t part, const std::uint32_t* levels, std::size_t present) noexcept {
         if (levels == nullptr) return;
-        for (std::size_t i = part; i-- > 0;) out[i] = levels[i] != 0 ? out[--present] : T{0};
+        for (std::size_t i = part; i-- > 0;) {
+            present -= levels[i];
+            out[i] = out[present] & (T{0} - T{levels[i]});
+        }
     }
 
     template <class T>

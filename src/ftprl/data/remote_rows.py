@@ -16,7 +16,7 @@ Fault = tuple[int, str]  # the number of a row that no learner takes, and why
 
 
 @final
-class FarPiece(NamedTuple):
+class RemoteSlice(NamedTuple):
     """Rows `first` to `last` of batch `number` of a result; `handle` is what the process that has it is asked with.
 
     `node` is the machine that has it. `has_units` says that every |value| of the batch is 0 or 1, `faults` are its rows
@@ -34,48 +34,48 @@ class FarPiece(NamedTuple):
 
 
 @final
-class FarRows:
-    """Where the entries of some rows are: pieces, in the order of the rows."""
+class RemoteRows:
+    """Where the entries of some rows are: slices of batches, in the order of the rows."""
 
-    def __init__(self, pieces: Sequence[FarPiece]) -> None:
-        self.pieces = tuple(piece for piece in pieces if piece.first < piece.last)
+    def __init__(self, slices: Sequence[RemoteSlice]) -> None:
+        self.slices = tuple(one for one in slices if one.first < one.last)
 
     def __len__(self) -> int:
-        return sum(piece.last - piece.first for piece in self.pieces)
+        return sum(one.last - one.first for one in self.slices)
 
-    def __getitem__(self, rows: slice) -> FarRows:
+    def __getitem__(self, rows: slice) -> RemoteRows:
         """The rows of a slice of step 1."""
         start, stop, _ = rows.indices(len(self))
         kept, at = [], 0
-        for piece in self.pieces:
-            first = piece.first + max(0, start - at)
-            last = min(piece.last, piece.first + stop - at)
-            at += piece.last - piece.first
+        for one in self.slices:
+            first = one.first + max(0, start - at)
+            last = min(one.last, one.first + stop - at)
+            at += one.last - one.first
             if first < last:
-                kept.append(piece._replace(first=first, last=last))
-        return FarRows(kept)
+                kept.append(one._replace(first=first, last=last))
+        return RemoteRows(kept)
 
-    def __add__(self, other: FarRows) -> FarRows:
-        return FarRows((*self.pieces, *other.pieces))
+    def __add__(self, other: RemoteRows) -> RemoteRows:
+        return RemoteRows((*self.slices, *other.slices))
 
     @property
     def has_units(self) -> bool:
         """Whether every |value| is 0 or 1."""
-        return all(piece.has_units for piece in self.pieces)
+        return all(one.has_units for one in self.slices)
 
     @property
     def sent_bytes(self) -> float:
         """How many bytes were sent of these rows."""
-        return sum(piece.row_bytes * (piece.last - piece.first) for piece in self.pieces)
+        return sum(one.row_bytes * (one.last - one.first) for one in self.slices)
 
     def faults(self) -> Iterator[Fault]:
         """The rows that no learner takes, counted from 0 here."""
         at = 0
-        for piece in self.pieces:
-            for row, reason in piece.faults:
-                if piece.first <= row < piece.last:
-                    yield at + row - piece.first, reason
-            at += piece.last - piece.first
+        for one in self.slices:
+            for row, reason in one.faults:
+                if one.first <= row < one.last:
+                    yield at + row - one.first, reason
+            at += one.last - one.first
 
 
 @final
@@ -124,8 +124,8 @@ class PackedRows(NamedTuple):
         y = _labels(self.y) if self.y.dtype == np.int8 else self.y
         weight = np.ones(count) if self.weight is None else self.weight
         row_bytes = self.nbytes / max(1, count)
-        far = FarRows([FarPiece(handle, number, 0, count, node, self.has_units, self.faults, row_bytes)])
-        return Batch.trusted(indptr, NO_SLOTS, NO_VALUES, y, weight, *self.rest, far)
+        remote = RemoteRows([RemoteSlice(handle, number, 0, count, node, self.has_units, self.faults, row_bytes)])
+        return Batch.trusted(indptr, NO_SLOTS, NO_VALUES, y, weight, *self.rest, remote)
 
 
 def _labels(small: NDArray[Any]) -> NDArray[np.float64]:
@@ -140,26 +140,26 @@ def entries_of(batch: Batch) -> Entries:
     return batch.indptr, batch.indices, batch.values
 
 
-def nbytes_of(entries: Entries, piece: FarPiece) -> int:
-    """The bytes of the rows of a piece in the entries of its batch: its other rows belong to other blocks.
+def nbytes_of(entries: Entries, one: RemoteSlice) -> int:
+    """The bytes of the rows of a slice in the entries of its batch: its other rows belong to other blocks.
 
     >>> indptr, indices, values = np.array([0, 2, 3]), np.zeros(3, np.uint32), np.zeros(3, np.float32)
-    >>> nbytes_of((indptr, indices, values), FarPiece(None, 0, 0, 1))
+    >>> nbytes_of((indptr, indices, values), RemoteSlice(None, 0, 0, 1))
     24
     """
     indptr, indices, values = entries
-    count = int(indptr[piece.last]) - int(indptr[piece.first])
-    rows = piece.last - piece.first
+    count = int(indptr[one.last]) - int(indptr[one.first])
+    rows = one.last - one.first
     return rows * indptr.itemsize + count * (indices.itemsize + values.itemsize)
 
 
-def entries_in(pieces: Sequence[FarPiece], results: Sequence[Sequence[Entries]]) -> Entries:
-    """The entries of some pieces, one after the other; `results` has what the handle of each stands for."""
+def entries_in(slices: Sequence[RemoteSlice], results: Sequence[Sequence[Entries]]) -> Entries:
+    """The entries of some slices, one after the other; `results` has what the handle of each stands for."""
     lengths, indices, values = [np.empty(0, np.int64)], [NO_SLOTS], []
-    for piece, result in zip(pieces, results, strict=True):
-        indptr, slots, numbers = result[piece.number]
-        start, stop = int(indptr[piece.first]), int(indptr[piece.last])
-        lengths.append(np.diff(indptr[piece.first : piece.last + 1]))
+    for one, result in zip(slices, results, strict=True):
+        indptr, slots, numbers = result[one.number]
+        start, stop = int(indptr[one.first]), int(indptr[one.last])
+        lengths.append(np.diff(indptr[one.first : one.last + 1]))
         indices.append(slots[start:stop])
         values.append(numbers[start:stop])
     if len(values) == 1:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ftprl.linear import Spec
-from ftprl.linear.shards import TableShards
+from ftprl.linear.shard_table import ShardTable
 
 
 class Handle:
@@ -21,16 +21,16 @@ class Handle:
         return pickle.loads(self.body)
 
 
-class PlacesHere:
-    """`Places` for the law tests: calls are done at once, in the order in which they are made."""
+class LocalActors:
+    """`Actors` for the law tests: calls are done at once, in the order in which they are made."""
 
     def __init__(self, servers: int, readers: int = 1) -> None:
         self.servers, self.node, self._readers, self._next = servers, "here", readers, 0
-        self.tables: list[TableShards] = []
+        self.tables: list[ShardTable] = []
 
     def open(self, spec: Spec, *, receipt: bool) -> None:
         """Start servers, whose tables are empty."""
-        self.tables = [TableShards(spec, receipt=receipt) for _ in range(self.servers)]
+        self.tables = [ShardTable(spec, receipt=receipt) for _ in range(self.servers)]
 
     def on_server(self, number: int, method: str, *arguments: Any, returns: int | None = None) -> Any:
         """Have a server do something."""

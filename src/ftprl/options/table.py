@@ -1,62 +1,10 @@
-"""Every option of training in one table: name, group, help and default, for the command line, Python and the docs.
-
-Nothing heavy is imported here: the command line reads the table before anything else is loaded.
-"""
+"""The table of all options of training, in the order of the help text."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import Literal, NamedTuple, final
+from ftprl.options.option import Option
 
-Group = Literal["data", "model", "learning", "run", "output"]
-Home = Literal["Spec", "open", "train", "cli"]
-
-GROUPS: tuple[Group, ...] = ("data", "model", "learning", "run", "output")
-
-
-@final
-class Option(NamedTuple):
-    """One option; in `help`, `{name}` stands for another option, spelled as the reader would type it.
-
-    `home` says what takes it: a field of `Spec`, an argument of `ftprl.data.open`, `train` itself, or the command
-    line alone. `default` is what is shown; None is "not set". A switch has a spelling of its own on the command
-    line, such as `--no-header` for `header=False`, and may have a `switch_help` that fits it.
-
-    >>> BY_NAME["beta"].typed, BY_NAME["header"].typed
-    ('--beta', '--no-header')
-    >>> print(BY_NAME["every"].line())
-    Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
-    """
-
-    name: str
-    group: Group
-    home: Home
-    metavar: str
-    help: str
-    default: str | None = None
-    switch: str | None = None
-    switch_help: str | None = None
-    short: str | None = None
-
-    @property
-    def typed(self) -> str:
-        """As it is typed on the command line."""
-        return (self.switch or "--" + self.name.replace("_", "-")).split("/")[0]
-
-    def line(self, spelled: Callable[[str], str] | None = None) -> str:
-        """The help text with the default, for Python unless another spelling of options is passed."""
-        text = self.help if spelled is None else self.switch_help or self.help
-        text = re.sub(r"\{(\w+)\}", lambda match: (spelled or _in_python)(match[1]), text)
-        shown = self.default if spelled is None or self.switch_help is None else None
-        return text + (f" [default: {shown}]" if shown is not None else "")
-
-
-def _in_python(name: str) -> str:
-    return "a name in `ftprl.losses.LOSSES`" if name == "losses" else f"`{name}`"
-
-
-_TABLE = (
+TABLE = (
     # ---- data ----
     Option(
         "format",
@@ -66,7 +14,7 @@ _TABLE = (
         "File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches",
         "inferred from the file extension",
     ),
-    Option("label", "data", "open", "COL", "Column with the label; csv and tsv files need one"),
+    Option("label", "data", "open", "COL", "Column with the label; csv and tsv files need one", "none"),
     Option(
         "positive",
         "data",
@@ -82,6 +30,7 @@ _TABLE = (
         "open",
         "COL",
         "Column with the number of rows after which the label of the row arrives, instead of {delay}",
+        "none",
     ),
     Option(
         "ignore",
@@ -89,6 +38,7 @@ _TABLE = (
         "open",
         "COL",
         "Columns to leave out",
+        "none",
         switch_help="Columns to leave out: repeat the option, or separate names by commas; put a name that has a comma"
         " in double quotes, '\"a,b\",c'. All options that take columns work this way",
     ),
@@ -218,8 +168,8 @@ _TABLE = (
         switch="--float64",
         switch_help="Use double precision, which takes twice the memory",
     ),
-    Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight but the intercept"),
-    Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight but the intercept"),
+    Option("lower", "model", "Spec", "FLOAT", "Lower bound of every weight but the intercept", "none"),
+    Option("upper", "model", "Spec", "FLOAT", "Upper bound of every weight but the intercept", "none"),
     Option(
         "bounds",
         "model",
@@ -236,7 +186,8 @@ _TABLE = (
         "learning",
         "Spec",
         "H[,H...]",
-        "Learning-rate scale: a number, several to train side by side and mix, or auto for a grid of eight",
+        "Learning-rate scale: a number, several to train side by side and mix, or auto for a grid of eight, from 0.02"
+        " to 29",
         "auto",
     ),
     Option(
@@ -290,11 +241,11 @@ _TABLE = (
         "Spec",
         "",
         "Whether predictions also follow the level of the latest labels, for data whose mean drifts; not for a model"
-        " that is saved and applied later, and not with logistic loss",
+        " that is saved and applied later. Needs the stack, and another loss than logistic",
         "False",
         switch="--level",
         switch_help="Let predictions also follow the level of the latest labels, for data whose mean drifts; not for"
-        " a model that is saved and applied later, and not with logistic loss",
+        " a model that is saved and applied later. Needs the stack, and another loss than logistic",
     ),
     Option(
         "coin",
@@ -323,7 +274,7 @@ _TABLE = (
         "Spec",
         "TEXT",
         "Online calibration of probabilities: platt (three parameters), isotonic (bins of scores) or none; only with"
-        " logistic loss, in one pass, without a receipt or delays",
+        " logistic loss, in one pass, and not with {receipt}, {delay} or {round_rows}",
         "none",
     ),
     Option(
@@ -332,7 +283,7 @@ _TABLE = (
         "Spec",
         "INT",
         "Most rows to learn together, in rounds (mini-batches) that grow with the rows learned so far: a power of two;"
-        " above 1 only with logistic loss, and without coin and dense",
+        " above 1 only with logistic loss, without coin and dense, and not with {bounds}, {delay} or {calibrate}",
         "1",
     ),
     Option(
@@ -371,8 +322,8 @@ _TABLE = (
         "run",
         "train",
         "N",
-        "Hold out every N-th row: predict it without learning it, and report its loss separately; 0 for none. With"
-        " several passes all rows are learned in the end",
+        "Hold out every N-th row (with several passes also every tenth of the first 2000): predict it without learning"
+        " it, and report its loss separately; 0 for none. With several passes all rows are learned in the end",
         "none; 20 with several passes, unless a receipt is kept",
     ),
     Option(
@@ -381,7 +332,7 @@ _TABLE = (
         "train",
         "ROWS",
         "Number of rows after which a label arrives: a row is predicted at once and learned when its label is there;"
-        " not with several passes or a receipt",
+        " not with several passes, {receipt}, {bounds}, {calibrate} or {round_rows}",
         "0",
     ),
     Option(
@@ -497,7 +448,16 @@ _TABLE = (
         switch="--no-names",
     ),
     # ---- output ----
-    Option("output", "output", "train", "PATH", "File to save the model to", short="-o"),
+    Option(
+        "output",
+        "output",
+        "train",
+        "PATH",
+        "File to save the model to",
+        "none, the model is only returned",
+        switch_help="File to save the model to",
+        short="-o",
+    ),
     Option(
         "compact",
         "output",
@@ -531,57 +491,3 @@ _TABLE = (
     Option("as_json", "output", "cli", "", "Print the result as one line of JSON on stdout", switch="--json"),
     Option("quiet", "output", "cli", "", "Print errors and warnings only", switch="--quiet", short="-q"),
 )
-
-# Options of other commands than `train`, as messages of the library name them and as they are typed.
-OF_OTHER_COMMANDS = {
-    name: f"--{name}" for name in ("alpha", "drift", "exact", "norm", "port", "radius", "rounds", "rows")
-}
-OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
-OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
-OF_OTHER_COMMANDS |= {"probabilities": "--probabilities", "uncertainty": "--uncertainty"}
-
-BY_NAME = {option.name: option for option in _TABLE}
-TRAIN = tuple(option for option in _TABLE if option.home != "cli")  # the keywords of `train`
-COMMAND = tuple(option for option in _TABLE if option.name != "listener")  # the options of `ftprl train`
-
-
-def names(home: Home) -> tuple[str, ...]:
-    """The options that `home` takes."""
-    return tuple(option.name for option in _TABLE if option.home == home)
-
-
-def as_typed(message: str, options: tuple[str, ...]) -> str:
-    """A message with its options as they are typed on the command line; in Python they are `label=`, `bits=10`.
-
-    Only the options that an error names are replaced, or one that its message begins with: the rest may be data.
-
-    >>> as_typed("use bits= or dim=, got bits=10 and dim=5", ("bits", "dim"))
-    'use --bits or --dim, got --bits 10 and --dim 5'
-    """
-    first = re.match(r"(\w+)(?==| needs )", message)
-    if first is not None and first[1] in BY_NAME:
-        message = _replaced(f"{first[1]}={message[first.end() :].removeprefix('=')}", first[1], count=1)
-    elif first is not None and first[1] in OF_OTHER_COMMANDS:
-        message = OF_OTHER_COMMANDS[first[1]] + message[first.end() :].removeprefix("=")
-    for name in options:
-        message = _replaced(message, name)
-    return message
-
-
-def _of_other_command(name: str, match: re.Match[str]) -> str:
-    """An option of another command than `train`, as it is typed; one that is not known stays as it is."""
-    typed = OF_OTHER_COMMANDS.get(name, match[0])
-    return typed + (" " if match[1] and typed != match[0] else "")
-
-
-def _replaced(message: str, name: str, count: int = 0) -> str:
-    option = BY_NAME.get(name)
-    if option is None:
-        return re.sub(rf"(?<![\w-]){name}=(?=(\S)?)", lambda match: _of_other_command(name, match), message)
-    value = r"(?:True|False)?" if option.switch else ""  # a switch has no value
-
-    def typed(match: re.Match[str]) -> str:
-        typed = option.switch.split("/")[-1] if option.switch and match[0].endswith("False") else option.typed
-        return typed + (" " if message[match.end() : match.end() + 1].strip(" ,;.:") else "")
-
-    return re.sub(rf"(?<![\w-]){name}={value}", typed, message, count=count)

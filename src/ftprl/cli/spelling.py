@@ -1,0 +1,52 @@
+"""Messages of the library with their options as they are typed: `--label` where Python has `label=`."""
+
+from __future__ import annotations
+
+import re
+
+from ftprl.options import BY_NAME
+
+# Options of other commands than `train`, as messages of the library name them and as they are typed.
+OF_OTHER_COMMANDS = {
+    name: f"--{name}" for name in ("alpha", "drift", "exact", "norm", "port", "radius", "rounds", "rows")
+}
+OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
+OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
+OF_OTHER_COMMANDS |= {"probabilities": "--probabilities", "uncertainty": "--uncertainty"}
+
+
+def as_typed(message: str, options: tuple[str, ...]) -> str:
+    """A message with its options as they are typed on the command line; in Python they are `label=`, `bits=10`.
+
+    Only the options that an error names are replaced, or one that its message begins with: the rest may be data.
+
+    >>> as_typed("use bits= or dim=, got bits=10 and dim=5", ("bits", "dim"))
+    'use --bits or --dim, got --bits 10 and --dim 5'
+    """
+    first = re.match(r"(\w+)(?==| needs )", message)
+    if first is not None and first[1] in BY_NAME:
+        message = _replaced(f"{first[1]}={message[first.end() :].removeprefix('=')}", first[1], count=1)
+    elif first is not None and first[1] in OF_OTHER_COMMANDS:
+        message = OF_OTHER_COMMANDS[first[1]] + message[first.end() :].removeprefix("=")
+    for name in options:
+        message = _replaced(message, name)
+    return message
+
+
+def _of_other_command(name: str, match: re.Match[str]) -> str:
+    """An option of another command than `train`, as it is typed; one that is not known stays as it is."""
+    typed = OF_OTHER_COMMANDS.get(name, match[0])
+    return typed + (" " if match[1] and typed != match[0] else "")
+
+
+def _replaced(message: str, name: str, count: int = 0) -> str:
+    option = BY_NAME.get(name)
+    if option is None:
+        return re.sub(rf"(?<![\w-]){name}=(?=(\S)?)", lambda match: _of_other_command(name, match), message)
+    value = r"(?:True|False)?" if option.switch else ""  # a switch has no value
+
+    def typed(match: re.Match[str]) -> str:
+        typed = option.switch.split("/")[-1] if option.switch and match[0].endswith("False") else option.typed
+        return typed + (" " if message[match.end() : match.end() + 1].strip(" ,;.:") else "")
+
+    return re.sub(rf"(?<![\w-]){name}={value}", typed, message, count=count)
