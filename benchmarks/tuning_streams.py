@@ -91,7 +91,7 @@ def rare_names(rng: np.random.Generator) -> tuple[Vector, Vector]:
 
 
 def many_zeros(rng: np.random.Generator) -> tuple[Vector, Vector]:
-    """Amounts that are 0 in nine rows of ten, and gamma distributed in the others."""
+    """Amounts that are 0 in most rows, and gamma distributed in the others."""
     x = _numbers(rng)
     score = x @ rng.standard_normal(_COLUMNS)
     some = rng.random(ROWS) < 1.0 / (1.0 + np.exp(-(score - 4.5)))

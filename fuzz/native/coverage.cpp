@@ -1,4 +1,4 @@
-// Which places of the program an execution passes, by the callback that the compiler puts into every basic block.
+// Which branches of the program an execution takes, by the callback that the compiler puts into every basic block.
 // This file is compiled without that option, and without sanitizers: it works more often than all others.
 #include <array>
 #include <cstddef>
@@ -42,7 +42,7 @@ void forget_path() {
 bool is_new_path() {
     bool is_new = false;
     for (std::size_t from = 0; from < PLACES; from += 8) {
-        std::uint64_t eight = 0;  // most places are not passed, and this is done after every execution
+        std::uint64_t eight = 0;  // most branches are not taken, and this is done after every execution
         std::memcpy(&eight, &counts[from], sizeof eight);
         if (eight == 0) continue;
         for (std::size_t i = from; i < from + 8; ++i) {
@@ -55,7 +55,7 @@ bool is_new_path() {
     return is_new;
 }
 
-std::size_t places_seen() {
+std::size_t branches_seen() {
     std::size_t seen = 0;
     for (const std::uint8_t sizes : known) seen += sizes != 0 ? 1 : 0;
     return seen;

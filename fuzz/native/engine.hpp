@@ -83,6 +83,6 @@ std::string mutated(std::string body, const std::vector<std::string>& tokens, co
 // Coverage of the code that was compiled with -fsanitize-coverage=trace-pc; nothing is ever new without it.
 void forget_path();
 bool is_new_path();
-std::size_t places_seen();
+std::size_t branches_seen();
 
 }  // namespace fuzz

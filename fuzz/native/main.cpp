@@ -53,14 +53,14 @@ void keep_input() {
     if (file < 0) return;
     const ssize_t written = write(file, current_body.data(), current_body.size());
     close(file);
-    const std::string said = "\ninput (" + std::to_string(written) + " bytes) kept as " + path + "\n";
-    if (write(STDERR_FILENO, said.data(), said.size()) < 0) _exit(1);
+    const std::string message = "\ninput (" + std::to_string(written) + " bytes) kept as " + path + "\n";
+    if (write(STDERR_FILENO, message.data(), message.size()) < 0) _exit(1);
 }
 
 void on_signal(int signal) {
     keep_input();
-    const char said[] = "the process got a deadly signal\n";
-    if (signal != SIGABRT && write(STDERR_FILENO, said, sizeof said - 1) < 0) _exit(1);
+    const char message[] = "the process got a deadly signal\n";
+    if (signal != SIGABRT && write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(1);
     _exit(1);
 }
 
@@ -69,8 +69,8 @@ void on_alarm(int) {
     looks = now == executions_at_alarm ? looks + 1 : 0;
     if (looks == LOOKS) {
         keep_input();
-        const char said[] = "an execution took too long\n";
-        if (write(STDERR_FILENO, said, sizeof said - 1) < 0) _exit(1);
+        const char message[] = "an execution took too long\n";
+        if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(1);
         _exit(1);
     }
     executions_at_alarm = now;
@@ -119,22 +119,22 @@ double since(std::chrono::steady_clock::time_point start) {
 void explore(const Target& target, double seconds, std::uint64_t most, std::uint64_t seed, const std::string& folder) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<std::string> corpus = corpus_of(folder, target.name);
-    const std::size_t given = corpus.size();
-    for (std::size_t i = 0; i < given; ++i) {
+    const std::size_t initial = corpus.size();
+    for (std::size_t i = 0; i < initial; ++i) {
         for (std::uint64_t choice = 0; choice < CHOICES && executions < most; ++choice)
             execute(target, corpus[i], choice);
         is_new_path();
     }
     Random random(seed);
-    double told = 0.0;
+    double last_report = 0.0;
     while (executions < most) {
         if (executions % 64 == 0) {
             const double now = since(start);
             if (now >= seconds) break;
-            if (now - told >= 10.0) {
-                told = now;
-                std::fprintf(stderr, "  %s: %llu executions, %.0f s, %zu bodies, %zu places\n", target.name,
-                             static_cast<unsigned long long>(executions), now, corpus.size(), places_seen());
+            if (now - last_report >= 10.0) {
+                last_report = now;
+                std::fprintf(stderr, "  %s: %llu executions, %.0f s, %zu bodies, %zu branches\n", target.name,
+                             static_cast<unsigned long long>(executions), now, corpus.size(), branches_seen());
             }
         }
         // Half of the time from the newest bodies: they reached what no other did.
@@ -145,8 +145,8 @@ void explore(const Target& target, double seconds, std::uint64_t most, std::uint
         execute(target, body, random.next());
         if (is_new_path() && corpus.size() < 20000) corpus.push_back(body);
     }
-    std::printf("{\"target\": \"%s\", \"executions\": %llu, \"seconds\": %.2f, \"bodies\": %zu, \"places\": %zu}\n",
-                target.name, static_cast<unsigned long long>(executions), since(start), corpus.size(), places_seen());
+    std::printf("{\"target\": \"%s\", \"executions\": %llu, \"seconds\": %.2f, \"bodies\": %zu, \"branches\": %zu}\n",
+                target.name, static_cast<unsigned long long>(executions), since(start), corpus.size(), branches_seen());
 }
 
 }  // namespace
@@ -174,17 +174,17 @@ extern "C" const char* __ubsan_default_options() { return "abort_on_error=1:prin
 
 int main(int count, char** words) {
     using namespace fuzz;
-    std::map<std::string, std::string> said = {
+    std::map<std::string, std::string> options = {
         {"--seconds", "10"}, {"--seed", "0"}, {"--executions", "-1"}, {"--corpus", "."}};
-    for (int i = 1; i < count; i += 2) said[words[i]] = i + 1 < count ? words[i + 1] : "";
-    if (said.count("--list") != 0) {
+    for (int i = 1; i < count; i += 2) options[words[i]] = i + 1 < count ? words[i + 1] : "";
+    if (options.count("--list") != 0) {
         for (const Target& target : targets()) {
             if (target.name != std::string("canary")) std::printf("%s\n", target.name);
         }
         return 0;
     }
-    current_target = said["--target"];
-    if (said.count("--crashes") != 0) crash_folder = said["--crashes"];
+    current_target = options["--target"];
+    if (options.count("--crashes") != 0) crash_folder = options["--crashes"];
     const auto& all = targets();
     const auto target = std::find_if(all.begin(), all.end(), [](const Target& t) { return t.name == current_target; });
     if (target == all.end()) {
@@ -195,13 +195,13 @@ int main(int count, char** words) {
     for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) signal(number, on_signal);
     signal(SIGALRM, on_alarm);
     alarm(PATIENCE);
-    if (said.count("--replay") != 0) {
-        execute(*target, content(said["--replay"]), std::strtoull(said["--choice"].c_str(), nullptr, 16));
+    if (options.count("--replay") != 0) {
+        execute(*target, content(options["--replay"]), std::strtoull(options["--choice"].c_str(), nullptr, 16));
         std::printf("no law was broken\n");
         return 0;
     }
-    explore(*target, std::strtod(said["--seconds"].c_str(), nullptr),
-            std::strtoull(said["--executions"].c_str(), nullptr, 10),
-            std::strtoull(said["--seed"].c_str(), nullptr, 10), said["--corpus"]);
+    explore(*target, std::strtod(options["--seconds"].c_str(), nullptr),
+            std::strtoull(options["--executions"].c_str(), nullptr, 10),
+            std::strtoull(options["--seed"].c_str(), nullptr, 10), options["--corpus"]);
     return 0;
 }

@@ -46,12 +46,12 @@ def constant(c: float | str) -> float:
 
 def run(learner: Learner[Any], rows: Any, hints: Any = None) -> tuple[np.ndarray, list[Certificate], Game]:
     game = Game(learner)
-    plays, receipts = [game.x], []
+    plays, certificates = [game.x], []
     for t, g in enumerate(rows):
         game.observe(g, hint=None if hints is None else hints[t])
         plays.append(game.x)
-        receipts.append(game.certificate())
-    return np.array(plays), receipts, game
+        certificates.append(game.certificate())
+    return np.array(plays), certificates, game
 
 
 def check_receipt(receipt: Certificate, game_loss: float | None, want: dict[str, float], c: float) -> None:
@@ -69,102 +69,102 @@ def check_receipt(receipt: Certificate, game_loss: float | None, want: dict[str,
 
 @pytest.mark.parametrize("name", ["diag_box_3d_c2", "diag_box_3d_csqrt2"])
 def test_diagonal_on_a_box_round_by_round(name: str) -> None:
-    given, want = entry(name)
-    c = constant(given["c"])
-    learner = FTPRL(Box(given["lo"], given["hi"]), Diagonal(c), start=given["x1"])
-    plays, receipts, game = run(learner, given["g"])
+    inputs, want = entry(name)
+    c = constant(inputs["c"])
+    learner = FTPRL(Box(inputs["lo"], inputs["hi"]), Diagonal(c), start=inputs["x1"])
+    plays, certificates, game = run(learner, inputs["g"])
     close(plays, want["X"])
     state = game.state.scheme  # type: ignore[attr-defined]
     assert isinstance(state, DiagonalState)
     close(state.total, want["lambda_bar"])
     close(state.G, want["G"])
     close(game.state.z, want["z"])  # type: ignore[attr-defined]
-    assert [w["t"] for w in want["certificate"]] == list(range(1, len(receipts) + 1))
-    for receipt, row in zip(receipts, want["certificate"], strict=True):
+    assert [w["t"] for w in want["certificate"]] == list(range(1, len(certificates) + 1))
+    for receipt, row in zip(certificates, want["certificate"], strict=True):
         check_receipt(receipt, None, row, c)
     last = want["certificate"][-1]
     close(game.ledger.loss, last["loss"])
     close(game.ledger.stability, last["stability"])
-    best = receipts[-1].comparator
+    best = certificates[-1].comparator
     assert best is not None
     close(game.ledger.S @ best, last["best_fixed"])
     close(game.ledger.regularisation(state.total, best), last["r_at_xstar"])
 
 
 def test_diagonal_on_a_box_away_from_zero_with_a_pinned_coordinate() -> None:
-    given, want = entry("diag_box_offset_zero_width")
-    learner = FTPRL(Box(given["lo"], given["hi"]), Diagonal(given["c"]), start=given["x1"])
-    plays, receipts, game = run(learner, given["g"])
+    inputs, want = entry("diag_box_offset_zero_width")
+    learner = FTPRL(Box(inputs["lo"], inputs["hi"]), Diagonal(inputs["c"]), start=inputs["x1"])
+    plays, certificates, game = run(learner, inputs["g"])
     close(plays, want["X"])
     close(game.state.scheme.total, want["lambda_bar"])  # type: ignore[attr-defined]
     close(game.state.scheme.G, want["G"])  # type: ignore[attr-defined]
-    check_receipt(receipts[-1], game.ledger.loss, want["certificate_last"], 2.0)
+    check_receipt(certificates[-1], game.ledger.loss, want["certificate_last"], 2.0)
 
 
 def test_constant_on_a_ball() -> None:
-    given, want = entry("const_l2_ball_R1.5")
-    plays, receipts, game = run(FTPRL(L2Ball(3, given["R"]), CoordinateConstant(given["c"])), given["g"])
+    inputs, want = entry("const_l2_ball_R1.5")
+    plays, certificates, game = run(FTPRL(L2Ball(3, inputs["R"]), CoordinateConstant(inputs["c"])), inputs["g"])
     close(plays, want["X"])
     close(game.state.scheme.total, want["alpha_bar"])  # type: ignore[attr-defined]
     close(game.ledger.G.sum(), want["G"])
-    close(receipts[-1].regret, want["regret"])
-    close(receipts[-1].closed_form, want["bound_closed_paper"])
-    close(receipts[-1].post_hoc["const"], want["OPT_const"])
-    close(receipts[-1].post_hoc["full"], want["OPT_full"])
+    close(certificates[-1].regret, want["regret"])
+    close(certificates[-1].closed_form, want["bound_closed_paper"])
+    close(certificates[-1].post_hoc["const"], want["OPT_const"])
+    close(certificates[-1].post_hoc["full"], want["OPT_full"])
 
 
 def test_scale_on_an_ellipsoid() -> None:
-    given, want = entry("scale_ellipsoid_2d")
-    learner = Preconditioned(given["A"], FTPRL(L2Ball(2), CoordinateConstant()))
-    plays, receipts, game = run(learner, given["g"])
+    inputs, want = entry("scale_ellipsoid_2d")
+    learner = Preconditioned(inputs["A"], FTPRL(L2Ball(2), CoordinateConstant()))
+    plays, certificates, game = run(learner, inputs["g"])
     close(plays, want["X"])
-    close(plays @ np.array(given["A"]).T, want["X_hat"])
+    close(plays @ np.array(inputs["A"]).T, want["X_hat"])
     inner = learner.core_state(game.state)  # type: ignore[arg-type]
     close(inner.scheme.total, want["alpha_bar"])  # type: ignore[attr-defined]
     close(game.ledger.G.sum(), want["G_hat"])
-    close(receipts[-1].regret, want["regret"])
-    close(receipts[-1].closed_form, want["bound_closed_paper"])
-    close(receipts[-1].post_hoc["full"], want["OPT_full"])
+    close(certificates[-1].regret, want["regret"])
+    close(certificates[-1].closed_form, want["bound_closed_paper"])
+    close(certificates[-1].post_hoc["full"], want["OPT_full"])
 
 
 @pytest.mark.parametrize("name", ["general_Q_full_box", "general_Q_full_l2"])
 def test_given_full_matrices(name: str) -> None:
-    given, want = entry(name)
-    feasible: ConvexSet = Box(given["lo"], given["hi"]) if "lo" in given else L2Ball(2, given["R"])
-    plays, _, _ = run(FTPRL(feasible, Fixed(given["Q"]), start=given["x1"]), given["g"])
-    close(plays, want["X"], rtol=RTOL if "lo" in given else 1e-9)
+    inputs, want = entry(name)
+    feasible: ConvexSet = Box(inputs["lo"], inputs["hi"]) if "lo" in inputs else L2Ball(2, inputs["R"])
+    plays, _, _ = run(FTPRL(feasible, Fixed(inputs["Q"]), start=inputs["x1"]), inputs["g"])
+    close(plays, want["X"], rtol=RTOL if "lo" in inputs else 1e-9)
 
 
 def test_full_matrix_scheme_on_a_ball() -> None:
-    given, want = entry("full_matrix_l2_ball")
-    learner = FTPRL(L2Ball(2, given["R"]), Full(constant(given["c"]), delta=given["delta"]))
-    plays, receipts, game = run(learner, given["g"])
+    inputs, want = entry("full_matrix_l2_ball")
+    learner = FTPRL(L2Ball(2, inputs["R"]), Full(constant(inputs["c"]), delta=inputs["delta"]))
+    plays, certificates, game = run(learner, inputs["g"])
     close(plays, want["X"], rtol=1e-9)
     close(game.state.scheme.total, want["P_T"])  # type: ignore[attr-defined]
-    close(receipts[-1].closed_form_strong, want["bound_strong"])
+    close(certificates[-1].closed_form_strong, want["bound_strong"])
 
 
 def test_hints_on_a_box() -> None:
-    given, want = entry("optimistic_diag_box")
-    learner = FTPRL(Box(given["lo"], given["hi"]), Diagonal(constant(given["c"])), start=[0, 0])
-    plays, _, game = run(learner, given["g"], hints=given["g"])
+    inputs, want = entry("optimistic_diag_box")
+    learner = FTPRL(Box(inputs["lo"], inputs["hi"]), Diagonal(constant(inputs["c"])), start=[0, 0])
+    plays, _, game = run(learner, inputs["g"], hints=inputs["g"])
     close(plays[:-1], want["X_played"])
     close(game.state.scheme.total, want["lambda_bar"])  # type: ignore[attr-defined]
 
 
 def test_composite_l1_on_a_box() -> None:
-    given, want = entry("composite_l1_diag_box")
-    composite = Composite(l1=given["l1_per_round"], per_round=True)
-    learner = FTPRL(Box(given["lo"], given["hi"]), Diagonal(given["c"]), start=[0, 0], composite=composite)
-    plays, _, game = run(learner, given["g"])
+    inputs, want = entry("composite_l1_diag_box")
+    composite = Composite(l1=inputs["l1_per_round"], per_round=True)
+    learner = FTPRL(Box(inputs["lo"], inputs["hi"]), Diagonal(inputs["c"]), start=[0, 0], composite=composite)
+    plays, _, game = run(learner, inputs["g"])
     close(plays, want["X"])
     close(game.state.z, want["z"])  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("p", ["1", "1.5", "2", "3", "4", "inf"])
 def test_post_hoc_on_unit_balls(p: str) -> None:
-    given, want = entry("posthoc_unit_lp_balls_diag")
-    ball, G = LpBall(3, float(p), given["radius"]), np.array(given["G"])
+    inputs, want = entry("posthoc_unit_lp_balls_diag")
+    ball, G = LpBall(3, float(p), inputs["radius"]), np.array(inputs["G"])
     diagonal, const = best_bound(ball, "diagonal", G), best_bound(ball, "const", G)
     assert diagonal is not None
     assert const is not None
@@ -175,8 +175,8 @@ def test_post_hoc_on_unit_balls(p: str) -> None:
 
 @pytest.mark.parametrize("case", ["a", "b"])
 def test_post_hoc_on_the_simplex(case: str) -> None:
-    given, want = entry("posthoc_simplex_diag")
-    G = np.array(given[f"G_{case}"])
+    inputs, want = entry("posthoc_simplex_diag")
+    G = np.array(inputs[f"G_{case}"])
     diagonal, const = best_bound(Simplex(3), "diagonal", G), best_bound(Simplex(3), "const", G)
     assert diagonal is not None
     assert const is not None
@@ -186,17 +186,17 @@ def test_post_hoc_on_the_simplex(case: str) -> None:
 
 
 def test_post_hoc_on_a_box() -> None:
-    given, want = entry("posthoc_box_diag")
-    result = best_bound(Box(0.0, given["D"]), "diagonal", np.array(given["G"]))
+    inputs, want = entry("posthoc_box_diag")
+    result = best_bound(Box(0.0, inputs["D"]), "diagonal", np.array(inputs["G"]))
     assert result is not None
     close(result.value, want["OPT_diag"])
     close(result.Q, want["lambda_"])
 
 
 def test_post_hoc_full_on_an_ellipsoid() -> None:
-    given, want = entry("posthoc_ellipsoid_full")
-    g = np.array(given["g"])
-    A = np.array(given["A"])
+    inputs, want = entry("posthoc_ellipsoid_full")
+    g = np.array(inputs["g"])
+    A = np.array(inputs["A"])
     result = best_bound(Ellipsoid(A), "full", (g**2).sum(axis=0), g.T @ g)
     assert result is not None
     close(result.value, want["OPT_full"])
@@ -205,9 +205,9 @@ def test_post_hoc_full_on_an_ellipsoid() -> None:
 
 
 def test_post_hoc_on_a_product_of_balls() -> None:
-    given, want = entry("posthoc_product_of_balls")
-    balls = Product(*(L2Ball(2, D / 2) for D in given["D"]))
-    G = np.repeat(np.array(given["G_blocks"]) / 2, 2)
+    inputs, want = entry("posthoc_product_of_balls")
+    balls = Product(*(L2Ball(2, D / 2) for D in inputs["D"]))
+    G = np.repeat(np.array(inputs["G_blocks"]) / 2, 2)
     result = best_bound(balls, "block", G)
     assert result is not None
     close(result.value, want["OPT"])
@@ -226,27 +226,27 @@ PROJECTIONS: dict[str, ConvexSet] = {
 
 @pytest.mark.parametrize("name", GOLDEN["projections_diag_metric"]["expected"])
 def test_projections_in_a_diagonal_metric(name: str) -> None:
-    given, want = entry("projections_diag_metric")
-    u, lam = np.array(given["u"]), np.array(given["lam"])
+    inputs, want = entry("projections_diag_metric")
+    u, lam = np.array(inputs["u"]), np.array(inputs["lam"])
     feasible = PROJECTIONS[name]
     close(feasible.argmin(lam, -lam * u, feasible.start()), want[name], rtol=1e-9)
 
 
 @pytest.mark.parametrize("p", GOLDEN["lmo_unit_lp"]["expected"])
 def test_best_points_of_unit_balls(p: str) -> None:
-    given, want = entry("lmo_unit_lp")
-    g = np.array(given["g"])
+    inputs, want = entry("lmo_unit_lp")
+    g = np.array(inputs["g"])
     x = LpBall(4, float(p)).vertex(g)
     close(x, want[p]["x"])
     close(g @ x, want[p]["value"])
 
 
 def test_best_bound_scheme_on_the_l4_ball() -> None:
-    given, want = entry("ftbb_l4_lambda_star")
-    ball, scheme = LpBall(2, given["p"]), BestBound(b=1.0)
+    inputs, want = entry("ftbb_l4_lambda_star")
+    ball, scheme = LpBall(2, inputs["p"]), BestBound(b=1.0)
     state = scheme.init(ball)
     before = np.zeros(2)
-    for G, lam, value in zip(given["G_sequence"], want["lambda_star"], want["OPT"], strict=True):
+    for G, lam, value in zip(inputs["G_sequence"], want["lambda_star"], want["OPT"], strict=True):
         _, state = scheme.step(state, np.sqrt(np.array(G) - before))  # type: ignore[assignment]
         before = np.array(G)
         close(state.total, lam)
@@ -254,8 +254,8 @@ def test_best_bound_scheme_on_the_l4_ball() -> None:
 
 
 def test_sum_lemma() -> None:
-    given, want = entry("auer_sum")
-    x = np.array(given["x"])
+    inputs, want = entry("auer_sum")
+    x = np.array(inputs["x"])
     root = np.sqrt(np.cumsum(x))
     close(np.divide(x, root, out=np.zeros_like(x), where=root > 0).sum(), want["lhs"])
     close(2 * root[-1], want["rhs"])

@@ -158,9 +158,9 @@ def test_a_label_that_a_loss_cannot_have_is_refused_in_one_line(
     model = tmp_path / "m.ftprl"
     assert run(["train", str(data), "-o", str(model), "--receipt", "--bits", "6", "-q", "--loss", loss,
                 *SCALES[scales]]) == 2  # fmt: skip
-    said = capfd.readouterr().err.strip().splitlines()
-    assert len(said) == 1
-    assert "label" in said[0]
+    errors = capfd.readouterr().err.strip().splitlines()
+    assert len(errors) == 1
+    assert "label" in errors[0]
     assert not model.exists()
 
 

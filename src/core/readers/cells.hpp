@@ -168,7 +168,7 @@ protected:
         if (field.data == field.end) return missing(column);
         words_(field.data, field.end, [&](const Byte* p, const Byte* end) {
             const auto size = static_cast<std::size_t>(end - p);
-            rows.add(column.with_value(p, size, end), 1.0, column.group, lasting(p, size), size);
+            rows.add_copied(column.with_value(p, size, end), 1.0, column.group, p, size);
         });
     }
 

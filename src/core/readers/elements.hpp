@@ -45,14 +45,13 @@ protected:
         const std::uint64_t hash = i < reader.places.size() ? reader.places[i] : hash_of_place(reader, i);
         if (!rows.log.is_on()) return rows.add(rows.slots()(hash), value);
         const std::string digits = std::to_string(i);
-        const Byte* const text = lasting(reinterpret_cast<const Byte*>(digits.data()), digits.size());
-        rows.add(hash, value, reader.group, text, digits.size());
+        rows.add_copied(hash, value, reader.group, reinterpret_cast<const Byte*>(digits.data()), digits.size());
     }
 
     // A number with a name.
     void add_named(const ElementReader& reader, const Field& name, double value) {
         const auto size = static_cast<std::size_t>(name.end - name.data);
-        rows.add(reader.inside(name.data, size, name.limit), value, reader.group, lasting(name.data, size), size);
+        rows.add_copied(reader.inside(name.data, size, name.limit), value, reader.group, name.data, size);
     }
 
     // A category with a name.
@@ -61,7 +60,7 @@ protected:
         joined_.append(value.data, value.end);
         const auto* const whole = reinterpret_cast<const Byte*>(joined_.data());
         const std::size_t before = reader.name.size() + 1, size = joined_.size() - before;
-        rows.add(hash_from(start_, whole, joined_.size()), 1.0, reader.group, lasting(whole + before, size), size);
+        rows.add_copied(hash_from(start_, whole, joined_.size()), 1.0, reader.group, whole + before, size);
     }
 
     bool refuse_bytes(const ColumnReader& column) {

@@ -102,69 +102,41 @@ private:
     std::size_t mask_ = 0;
 };
 
-// Names met lately, one at a place, each with the last row that had it: one look finds out whether a name has to be
-// recorded and whether a row may have a name twice. Small enough for the second-nearest cache.
+// Names met lately, one at a place of 16 bits. A place and what stands there are all bits that a name is known by. Most
+// features of most rows are found here, in the second-nearest cache, and then nothing is written.
 class RecentNames {
 public:
-    static constexpr std::uint64_t PLACES = std::uint64_t{1} << 17;
+    static constexpr unsigned BITS = 18;
+    static constexpr std::uint64_t PLACES = std::uint64_t{1} << BITS;
 
     void allocate() {
-        places_ = std::make_unique<Memory>(PLACES * sizeof(std::uint32_t));
-        row_ = 0;
+        places_ = std::make_unique<Memory>(PLACES * sizeof(std::uint16_t));
+        for (std::uint64_t i = 0; i < PLACES; ++i) view().drop(i);
     }
     void release() noexcept { places_.reset(); }
     bool is_allocated() const noexcept { return places_ != nullptr; }
 
-    // Meets the features of a row and writes the numbers of those that were not here to `unknown`; returns how many.
-    // `repeats` is set if two of them have the same place, as those with the same name do. Which are unknown is hard to
-    // guess, so there is no branch on it.
-    std::size_t meet(const Feature* features, std::size_t size, std::uint32_t* unknown, bool& repeats) noexcept {
-        next_row();
-        std::uint32_t* const places = this->places();
-        const std::uint32_t row = row_;
-        std::size_t count = 0;
-        unsigned met = 0;
-        for (std::size_t i = 0; i < size; ++i) {
-            const std::uint64_t hash = features[i].hash;
-            std::uint32_t& place = places[hash & (PLACES - 1)];
-            const std::uint32_t own = tag_of(hash) | row, before = place;
-            place = own;
-            met |= ((before ^ own) & ROWS) == 0 ? 1u : 0u;
-            unknown[count] = static_cast<std::uint32_t>(i);
-            count += (before ^ own) > ROWS ? 1 : 0;
-        }
-        repeats = met != 0;
-        return count;
-    }
-
-    // Where names are, for a look ahead.
     struct View {
-        const std::uint32_t* places;
+        std::uint16_t* places;
+
+        bool has(std::uint64_t hash) const noexcept { return places[hash & (PLACES - 1)] == tag_of(hash); }
+        void add(std::uint64_t hash) const noexcept { places[hash & (PLACES - 1)] = tag_of(hash); }
+        // Leaves nothing at the place of a name: what no name with this place has there.
+        void drop(std::uint64_t hash) const noexcept {
+            places[hash & (PLACES - 1)] = static_cast<std::uint16_t>(~tag_of(hash));
+        }
         void fetch(std::uint64_t hash) const noexcept { prefetch(places + (hash & (PLACES - 1))); }
     };
-    View view() const noexcept { return View{places()}; }
-
-    // Forgets a name.
-    void drop(std::uint64_t hash) noexcept { places()[hash & (PLACES - 1)] = 0; }
+    View view() const noexcept { return View{static_cast<std::uint16_t*>(places_->data())}; }
 
 private:
-    static constexpr std::uint32_t ROWS = 0xffffu;
-    static_assert(NAME_BITS >> 15 == 0x7fff, "a tag has 16 bits, one of which says that it is there");
-
-    std::uint32_t* places() const noexcept { return static_cast<std::uint32_t*>(places_->data()); }
-    static std::uint32_t tag_of(std::uint64_t hash) noexcept {
-        return (static_cast<std::uint32_t>(hash << 1) & 0x7fff0000u) | 0x80000000u;
-    }
-
-    // Rows are told apart by numbers of 16 bits, from 1 on.
-    void next_row() noexcept {
-        if (++row_ <= ROWS) return;
-        for (std::size_t i = 0; i < PLACES; ++i) places()[i] &= ~ROWS;
-        row_ = 1;
-    }
+    // The highest bits that a name is known by, some of which say no more than the place does: no name has all of
+    // them the other way round.
+    static constexpr unsigned SHIFT = 14;
+    static_assert(NAME_BITS >> SHIFT == 0xffff && SHIFT < BITS, "place and tag are all bits of a name, and share some");
+    static std::uint16_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash >> SHIFT); }
 
     std::unique_ptr<Memory> places_;
-    std::uint32_t row_ = 0;
 };
 
 // Names in the order of their first rows: those that a parser met for the first time.
@@ -334,11 +306,15 @@ public:
     }
     bool has_grams() const noexcept { return grams_.any(); }
 
-    // The entry of the feature with this number in the row.
+    // The entry of the feature with this number in the row; products have none.
     Feature* features() noexcept { return features_.data(); }
     void reserve(std::size_t size, std::size_t more) {
         features_.resize(size);
         features_.reserve(more);
+    }
+    // Whether somebody will ask for the text of a feature: not if only its name is of interest, and recent.
+    bool wants_text(std::uint64_t hash) const noexcept {
+        return interactions_.any() || grams_.any() || (keeps_names() && !is_recent(hash));
     }
 
     std::uint32_t add_group(const FeatureGroup& group) {
@@ -363,12 +339,14 @@ public:
         return copy;
     }
     void begin_row() noexcept {
-        pages_.resize(pages_.size() > 1 ? 1 : pages_.size());
+        if (pages_.size() > 1) pages_.resize(1);
         passing_.clear();
         factors_.clear();
         page_ = used_ = 0;
         page_size_ = PAGE;
-        texts_stay_ = false;
+        texts_stay_ = has_met_ = false;
+        unknown_.resize(0);
+        products_.resize(0);
     }
 
     // How many grams of the first `size` features there may be; then each of them: add(feature).
@@ -416,14 +394,35 @@ public:
         };
         interactions_.each(add_one, add_pairs);
     }
-    // The entry of a product, whose name is put together of those of its factors.
-    Feature product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
+    // Adds a product, whose name is put together of those of its factors, if it may be new.
+    void add_product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
+        if (is_recent(hash)) return;
         factors_.emplace_back(factors, count);
-        return Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT};
+        products_.push(Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT});
     }
-    Feature pair(std::uint64_t hash, std::uint32_t one, std::uint32_t other) {
-        if ((one | other) > 0xffffu) return product(hash, Interactions::Factors{one, other}, 2);
-        return Feature{hash, nullptr, one << 16 | other, PAIR};
+    // The same for the products of one feature and each of some others: use(number, hash) gets the hash of each. Which
+    // are new is hard to guess, so there is no branch on it.
+    template <class Use>
+    void add_pairs(std::uint32_t one, const std::uint32_t* others, std::size_t count, const Use& use) {
+        products_.reserve(count);
+        const Feature* const features = features_.data();
+        const std::uint64_t own = features[one].hash;
+        Feature* next = products_.data() + products_.size();
+        for (std::size_t k = 0; k < count; ++k) {
+            const std::uint32_t other = others[k];
+            const std::uint64_t hash = Interactions::hash(own + features[other].hash, 2);
+            use(k, hash);
+            if ((one | other) > 0xffffu) {  // its numbers need more room
+                products_.resize(static_cast<std::size_t>(next - products_.data()));
+                add_product(hash, Interactions::Factors{one, other}, 2);
+                products_.reserve(count);
+                next = products_.data() + products_.size();
+                continue;
+            }
+            *next = Feature{hash, nullptr, one << 16 | other, PAIR};
+            next += is_recent(hash) ? 0 : 1;
+        }
+        products_.resize(static_cast<std::size_t>(next - products_.data()));
     }
 
     // Whether names are recorded now.
@@ -436,31 +435,35 @@ public:
         if (recent_.is_allocated()) recent_.view().fetch(hash);
     }
 
-    // Looks for the names of a row of `size` features that may have to be recorded, unless that was done. True when two
-    // features may agree in the lowest bits of their hashes, those that RecentNames has places for.
-    bool meet(std::size_t size) {
-        unknown_.resize(0);
+    // Looks for those of the first `size` features of the row whose names may have to be recorded, once in a row. Which
+    // are not recent is hard to guess, so there is no branch on it.
+    void meet(std::size_t size) {
+        if (std::exchange(has_met_, true)) return;
         unknown_.reserve(size);
-        bool repeats = true;
-        const std::size_t count = is_complete_ ? unknown_of_all(size, unknown_.data())
-                                               : recent_.meet(features_.data(), size, unknown_.data(), repeats);
-        unknown_.resize(count);
-        if (known_.is_allocated()) {
-            for (std::size_t i = 0; i < unknown_.size(); ++i) known_.fetch(unknown(i).hash);
+        const Feature* const features = features_.data();
+        std::uint32_t* const unknown = unknown_.data();
+        std::size_t count = 0;
+        if (is_complete_) {
+            for (std::size_t i = 0; i < size; ++i) {
+                unknown[count] = static_cast<std::uint32_t>(i);
+                count += is_whole(features[i].hash) ? 0 : 1;
+            }
+        } else {
+            const RecentNames::View recent = recent_.view();
+            for (std::size_t i = 0; i < size; ++i) {
+                unknown[count] = static_cast<std::uint32_t>(i);
+                count += recent.has(features[i].hash) ? 0 : 1;
+            }
         }
-        return repeats;
-    }
-    // The row that was met does not count.
-    void drop_row() noexcept {
-        if (is_complete_) return;
-        for (std::size_t i = 0; i < unknown_.size(); ++i) recent_.drop(unknown(i).hash);
+        unknown_.resize(count);
     }
     // Records the names of the row that was met. If their texts stay where they are until `settle`, it is found out
     // later which of them were recorded before: nothing waits for the memory then.
     void record(std::size_t row) {
         piece_of_.clear();
         for (std::size_t i = 0; i < unknown_.size(); ++i) {
-            const Feature& feature = unknown(i);
+            const Feature& feature = features_.data()[unknown_.data()[i]];
+            if (is_repeated(feature.hash)) continue;
             if (texts_stay_ && feature.group < PASSING) {
                 put_off(feature, row);
             } else {
@@ -468,7 +471,13 @@ public:
                 record(feature, row);
             }
         }
-        if (!texts_stay_) settle();
+        if (!texts_stay_ || products_.size() != 0) settle();
+        const Feature* const products = products_.data();
+        const std::size_t count = products_.size();
+        for (std::size_t i = 0; i < count; ++i) {
+            if (known_.is_allocated() && i + AHEAD < count) known_.fetch(products[i + AHEAD].hash);
+            if (!is_repeated(products[i].hash)) record(products[i], row);
+        }
         if (names_.size() > FEW && !known_.is_allocated() && !is_complete_) know_all();
     }
     // The texts of the present row, and the names of its groups, stay where they are until `settle`.
@@ -516,9 +525,8 @@ private:
         Byte joint;
     };
 
-    const Feature& unknown(std::size_t i) const noexcept { return features_.data()[unknown_.data()[i]]; }
-
     void put_off(const Feature& feature, std::size_t row) {
+        if (known_.is_allocated()) known_.fetch(feature.hash);
         if (end_put_off_ - first_put_off_ == put_off_.size()) settle(put_off_[first_put_off_++ % put_off_.size()]);
         const FeatureGroup& group = groups_[feature.group];
         const Feature with_row{feature.hash, feature.text, feature.size, static_cast<std::uint32_t>(row)};
@@ -553,7 +561,7 @@ private:
     }
 
     // 2 MB, for names that are not recent any more, once there are many in a batch.
-    static constexpr std::size_t KNOWN_SETS = std::size_t{1} << 18, FEW = 4096;
+    static constexpr std::size_t KNOWN_SETS = std::size_t{1} << 18, FEW = 4096, AHEAD = 8;
 
     void know_all() {
         known_.allocate(KNOWN_SETS);
@@ -714,15 +722,17 @@ private:
         known_.add(hash);
         return false;
     }
-    // Writes the numbers of features whose whole hash is not found, where none may be missed; returns how many.
-    std::size_t unknown_of_all(std::size_t size, std::uint32_t* unknown) const noexcept {
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < size; ++i) {
-            const std::uint64_t hash = features_.data()[i].hash;
-            unknown[count] = static_cast<std::uint32_t>(i);
-            count += whole_[hash & (KNOWN - 1)] == hash && hash != 0 ? 0 : 1;
-        }
-        return count;
+    // Whether a name was met lately. Where none may be missed, it is found by its whole hash.
+    bool is_recent(std::uint64_t hash) const noexcept {
+        return is_complete_ ? is_whole(hash) : recent_.view().has(hash);
+    }
+    bool is_whole(std::uint64_t hash) const noexcept { return whole_[hash & (KNOWN - 1)] == hash && hash != 0; }
+    // Whether an earlier feature of the row that is recorded has the same name; from now on one has.
+    bool is_repeated(std::uint64_t hash) noexcept {
+        if (is_complete_) return false;  // that is found out when it is recorded
+        if (recent_.view().has(hash)) return true;
+        recent_.view().add(hash);
+        return false;
     }
 
     static constexpr std::uint64_t KNOWN = 1 << 17;  // whole hashes, 1 MB
@@ -748,6 +758,8 @@ private:
     std::vector<std::uint64_t> whole_;                    // their hashes, where none may be missed
     std::vector<std::uint32_t> piece_of_;                 // of features of the row, NO_PIECE if there is none yet
     Buffer<std::uint32_t> unknown_;                       // numbers of features of the row that are not recent
+    Buffer<Feature> products_;                            // those of the row that are not recent
+    bool has_met_ = false;
     bool texts_stay_ = false;
     std::array<PutOff, 32> put_off_;
     std::size_t first_put_off_ = 0, end_put_off_ = 0;

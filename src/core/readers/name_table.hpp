@@ -19,6 +19,9 @@ namespace ftprl {
 template <class T>
 class GrowingList {
 public:
+    // There will hardly be more than `most`.
+    explicit GrowingList(std::size_t most) : most_(most) {}
+
     // What is there now, as long as the view lasts.
     class View {
     public:
@@ -53,16 +56,17 @@ private:
     }
     void grow(std::size_t more) {
         const bool is_own = view_.block_.use_count() == 1;
-        auto grown = is_own ? view_.block_ : std::make_shared<GrowingMemory>();
+        auto grown = is_own ? view_.block_ : std::make_shared<GrowingMemory>(most_ * sizeof(T));
         std::size_t wanted = capacity_ + capacity_ / 2 + 1024;
         if (wanted < view_.size_ + more) wanted = view_.size_ + more;
         grown->grow(wanted * sizeof(T));
         data_ = static_cast<T*>(grown->data());
         if (!is_own && view_.size_ != 0) std::memcpy(data_, view_.data(), view_.size_ * sizeof(T));
+        capacity_ = grown->size() / sizeof(T);
         view_.block_ = std::move(grown);
-        capacity_ = wanted;
     }
 
+    std::size_t most_;
     View view_;
     T* data_ = nullptr;  // that of the view
     std::size_t capacity_ = 0;
@@ -72,7 +76,13 @@ class NameTable {
 public:
     static constexpr std::size_t OVERHEAD = 12;  // bytes that a name counts for besides its own
 
-    explicit NameTable(std::uint64_t budget) : budget_(budget) { allocate(FIRST_PLACES); }
+    explicit NameTable(std::uint64_t budget)
+        : hashes(most_of(budget, OVERHEAD)),
+          sizes(most_of(budget, OVERHEAD)),
+          text(most_of(budget, 1)),
+          budget_(budget) {
+        allocate(FIRST_PLACES);
+    }
 
     GrowingList<std::uint64_t> hashes;
     GrowingList<std::uint32_t> sizes;  // of the texts
@@ -128,6 +138,12 @@ public:
     }
 
 private:
+    // How many things of so many bytes each fit into a budget that is not too large to have addresses for all of it.
+    static std::size_t most_of(std::uint64_t budget, std::size_t bytes) noexcept {
+        constexpr std::uint64_t MOST = std::uint64_t{1} << 26;
+        return static_cast<std::size_t>((budget < MOST ? budget : MOST) / bytes);
+    }
+
     static constexpr std::size_t FIRST_PLACES = 4096;
     static constexpr std::size_t AHEAD = 16;
     static constexpr std::uint64_t LOW = 0xffffffffu;

@@ -39,8 +39,6 @@ public:
     // Whether a slot is the low bits of a hash and nothing else; then `mask` has them.
     bool masked() const noexcept { return power_ && !intercept(); }
     std::uint64_t mask() const noexcept { return dim_ - 1; }
-    // Whether hashes with the same slot agree modulo `places`, a power of two.
-    bool keep_bits(std::uint64_t places) const noexcept { return masked() && dim_ >= places; }
     std::uint64_t dim() const noexcept { return dim_; }
     bool intercept() const noexcept { return kept_ == dim_ - 1; }
     std::uint64_t feature_cells() const noexcept { return dim_ - (intercept() ? 1 : 0); }  // cells open to features
@@ -107,11 +105,13 @@ public:
     }
     // A feature by its hash, with its group and its text: see features.hpp. The text has to last as long as the row.
     void add(std::uint64_t hash, double value, std::uint32_t group, const Byte* text, std::size_t size) noexcept {
-        if (log.is_on()) {
-            log.features()[size_] = Feature{hash, text, static_cast<std::uint32_t>(size), group};
-            log.fetch(hash);
-        }
+        if (log.is_on()) log.features()[size_] = Feature{hash, text, static_cast<std::uint32_t>(size), group};
         add(slots_(hash), value);
+    }
+    // The same for a text that does not last: it is copied if somebody asks for it.
+    void add_copied(std::uint64_t hash, double value, std::uint32_t group, const Byte* text, std::size_t size) {
+        const bool is_asked_for = log.is_on() && log.wants_text(hash);
+        add(hash, value, group, is_asked_for ? log.lasting(text, size) : text, size);
     }
     // The same by the caller itself, who writes up to as many features as there is capacity and sets the size.
     std::uint32_t* row_slots() noexcept { return indices.data() + indices.size(); }
@@ -151,26 +151,28 @@ public:
         reserve(most);
         double* const values = row_values();
         const bool are_ones = row_has_unit_values_, has_names = log.is_recording();
+        if (has_names) log.meet(size_);  // names of single features come before those of products
         const Slots slots = slots_;
         const auto make = [&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
             double value = 1.0;
             for (std::size_t k = 0; !are_ones && k < count; ++k) value *= values[factors[k]];
-            if (has_names) log.features()[size_] = log.product(hash, factors, count);
+            if (has_names) log.add_product(hash, factors, count);
             row_slots()[size_] = slots(hash);
             if (!are_ones) values[size_] = value;
             ++size_;
         };
         const auto make_pairs = [&](std::uint32_t one, const std::uint32_t* others, std::size_t count) {
-            Feature* const features = log.features();
+            const Feature* const features = log.features();
             std::uint32_t* const out = row_slots() + size_;
             const std::uint64_t own = features[one].hash;
-            for (std::size_t k = 0; k < count; ++k) {
-                out[k] = slots(Interactions::hash(own + features[others[k]].hash, 2));
+            if (has_names) {
+                log.add_pairs(one, others, count, [&](std::size_t k, std::uint64_t hash) { out[k] = slots(hash); });
+            } else {
+                for (std::size_t k = 0; k < count; ++k) {
+                    out[k] = slots(Interactions::hash(own + features[others[k]].hash, 2));
+                }
             }
             for (std::size_t k = 0; !are_ones && k < count; ++k) values[size_ + k] = values[one] * values[others[k]];
-            for (std::size_t k = 0; has_names && k < count; ++k) {
-                features[size_ + k] = log.pair(Interactions::hash(own + features[others[k]].hash, 2), one, others[k]);
-            }
             size_ += count;
         };
         log.each_product(make, make_pairs);
@@ -179,10 +181,8 @@ public:
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
         const bool records = log.is_recording();
-        // Only of a row with all its names is known which of them share bits.
-        const bool may_share_bits = !records || log.meet(named_ == ALL ? size_ : named_) || named_ != ALL;
-        const bool may_have_repeats =
-            !is_distinct_ && (may_share_bits || !slots_.keep_bits(RecentNames::PLACES)) && may_repeat();
+        if (records) log.meet(named_ == ALL ? size_ : named_);
+        const bool may_have_repeats = !is_distinct_ && may_repeat();
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
         const std::size_t n = may_have_repeats ? combine() : size_;
         bool fits = true;
@@ -197,10 +197,7 @@ public:
             narrow_values.reserve(n + LANES);
             fits = write(n, narrow_values);
         }
-        if (!fits) {
-            if (records) log.drop_row();
-            return false;
-        }
+        if (!fits) return false;
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);

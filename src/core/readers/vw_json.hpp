@@ -405,10 +405,9 @@ private:
 
     void add(const Level& level, const Field& name, double value) {
         const auto size = static_cast<std::size_t>(name.end - name.data);
-        const Byte* const text = rows.log.is_on() ? rows.log.lasting(name.data, size) : name.data;
         const bool has_room = size != 0 && name.limit - name.data >= static_cast<std::ptrdiff_t>(size + SLACK);
         const std::uint64_t hash = has_room ? hash_inside(level.start, name.data, size) : hash_field(level.start, name);
-        rows.add(hash, value, level.group, text, size);
+        rows.add_copied(hash, value, level.group, name.data, size);
     }
 
     // A feature with the name that was put together.

@@ -156,37 +156,70 @@ void Memory::copy_from(const Memory& other, std::size_t size) {
 
 #if defined(__linux__)
 
+namespace {
+
+void* mapping(std::size_t bytes) noexcept {
+    void* const block =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return block == MAP_FAILED ? nullptr : block;
+}
+
+}  // namespace
+
+bool GrowingMemory::reserve(std::size_t bytes) noexcept {
+    if (block_ != nullptr || most_ < bytes || most_ < 2 * HUGE_PAGE) return false;
+    const std::size_t whole = (most_ + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void* const block = mapping(whole + HUGE_PAGE);
+    if (block == nullptr) return false;  // addresses are scarce here: it grows step by step
+    void* const first = aligned(block, HUGE_PAGE);
+#if defined(MADV_HUGEPAGE)
+    // Hundreds of small pages take longer to be there than a large one; what is small stays on small ones.
+    madvise(static_cast<unsigned char*>(first) + HUGE_PAGE, whole - HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+    if (size_ != 0) std::memcpy(first, data_, size_);
+    release();
+    data_ = first;
+    block_ = block;
+    mapped_ = whole + HUGE_PAGE;
+    size_ = whole;
+    is_reserved_ = true;
+    return true;
+}
+
 void GrowingMemory::grow(std::size_t bytes) {
     constexpr std::size_t SMALL = std::size_t{1} << 16;
-    if (bytes <= SMALL && mapped_ == 0) {
+    if (bytes <= size_) return;
+    if (bytes <= SMALL && block_ == nullptr) {
         void* const grown = std::realloc(data_, bytes);
         if (grown == nullptr) throw std::bad_alloc();
         data_ = grown;
         size_ = bytes;
         return;
     }
+    if (reserve(bytes)) return;
     const std::size_t wanted = (bytes + PAGE - 1) / PAGE * PAGE;
     if (wanted < bytes) throw std::bad_alloc();
-    void* grown = MAP_FAILED;
-    if (mapped_ != 0) {
-        grown = mremap(data_, mapped_, wanted, MREMAP_MAYMOVE);
-    } else {
-        grown = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (grown != MAP_FAILED && size_ != 0) std::memcpy(grown, data_, size_);
-        if (grown != MAP_FAILED) std::free(data_);
-    }
+    void* grown = nullptr;
+    if (block_ != nullptr && !is_reserved_) grown = mremap(block_, mapped_, wanted, MREMAP_MAYMOVE);
     if (grown == MAP_FAILED) throw std::bad_alloc();
-    data_ = grown;
-    mapped_ = size_ = wanted;
+    if (grown == nullptr) {  // the first block: what was reserved has pages of two kinds, which do not move together
+        grown = mapping(wanted);
+        if (grown == nullptr) throw std::bad_alloc();
+        if (size_ != 0) std::memcpy(grown, data_, size_);
+        release();
+    }
+    data_ = block_ = grown;
+    is_reserved_ = false;
+    mapped_ = wanted;
+    size_ = wanted;
 #if defined(MADV_HUGEPAGE)
-    // Hundreds of small pages take longer to be there than a large one. A wish: moving may leave it unaligned.
-    if (wanted >= 2 * HUGE_PAGE) madvise(data_, wanted, MADV_HUGEPAGE);
+    if (wanted >= 2 * HUGE_PAGE) madvise(data_, wanted, MADV_HUGEPAGE);  // a wish: moving may leave it unaligned
 #endif
 }
 
-GrowingMemory::~GrowingMemory() {
-    if (mapped_ != 0) {
-        munmap(data_, mapped_);
+void GrowingMemory::release() noexcept {
+    if (block_ != nullptr) {
+        munmap(block_, mapped_);
     } else {
         std::free(data_);
     }
@@ -201,8 +234,12 @@ void GrowingMemory::grow(std::size_t bytes) {
     size_ = bytes;
 }
 
-GrowingMemory::~GrowingMemory() { std::free(data_); }
+bool GrowingMemory::reserve(std::size_t) noexcept { return false; }
+
+void GrowingMemory::release() noexcept { std::free(data_); }
 
 #endif
+
+GrowingMemory::~GrowingMemory() { release(); }
 
 }  // namespace ftprl

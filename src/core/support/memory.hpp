@@ -49,22 +49,30 @@ private:
     bool has_small_pages_ = false;
 };
 
-// Memory that grows and keeps its content. A large block moves its pages where the system can: without a copy, and
-// without new pages, whose first use takes long. What is new is not set to zero.
+// Memory that grows and keeps its content. Where the system can, a large block has addresses for `most` bytes from the
+// start, on huge pages and taken up only when touched, so that it stays where it is; beyond that it is copied once, and
+// then its pages are moved without a copy. What is new is not set to zero.
 class GrowingMemory {
 public:
-    GrowingMemory() = default;
+    explicit GrowingMemory(std::size_t most = 0) : most_(most) {}
     ~GrowingMemory();
     GrowingMemory(const GrowingMemory&) = delete;
     GrowingMemory& operator=(const GrowingMemory&) = delete;
 
     void* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
     void grow(std::size_t bytes);  // to at least so many; throws std::bad_alloc
 
 private:
+    bool reserve(std::size_t bytes) noexcept;  // addresses for `most` bytes, if that is more
+    void release() noexcept;
+
+    std::size_t most_;
     void* data_ = nullptr;
-    std::size_t mapped_ = 0;  // bytes that the system gave; 0 for memory of the standard library
-    std::size_t size_ = 0;
+    void* block_ = nullptr;   // what the system gave, with data_ in it; null for memory of the standard library
+    std::size_t mapped_ = 0;  // bytes of it
+    std::size_t size_ = 0;    // bytes from data_ on
+    bool is_reserved_ = false;
 };
 
 }  // namespace ftprl

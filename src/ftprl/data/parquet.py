@@ -113,37 +113,37 @@ class ParquetPages:
 
     def first_rows(self, kinds: Mapping[str, str], most: int) -> list[ParquetBatch]:
         """The first rows of all row groups; what is damaged is reported when it is read."""
-        found, rows, columns = list[ParquetBatch](), 0, self._columns(kinds)
+        batches_read, rows, columns = list[ParquetBatch](), 0, self._columns(kinds)
         for group in range(self.groups):
-            batches, first = self._read(group, columns), len(found)
+            batches, first = self._read(group, columns), len(batches_read)
             try:
                 for batch in batches:
-                    found.append(batch)
+                    batches_read.append(batch)
                     rows += batch.num_rows
                     if rows >= most:
                         break
             except BadFormat:
                 break
             if group == 0:
-                self._begun = _Begun(columns, deque(found[first:]), batches)
+                self._begun = _Begun(columns, deque(batches_read[first:]), batches)
             if rows >= most:
                 break
-        return found
+        return batches_read
 
     def heads(self, kinds: Mapping[str, str], most: int) -> list[ColumnHead]:
         """What is known of the columns by their types and first rows; `kinds` are those that are settled."""
         wanted = {leaf.name: kinds.get(leaf.name, leaf.kind) for leaf in self.leaves}
         used = [name for name, kind in wanted.items() if kind != "ignore"]
         first = [batch.__arrow_c_array__() for batch in self.first_rows(wanted, most)] if used else []
-        places = {name: place for place, name in enumerate(used)}
+        positions = {name: position for position, name in enumerate(used)}
 
         def head(leaf: Leaf) -> ColumnHead:
             def sample(kind: str, cells: int | None) -> ColumnSample:
                 rows = most if cells is None else min(most, cells)
-                return ColumnSample(*sample_cells(first, places[leaf.name], rows, kind == "bucket"))
+                return ColumnSample(*sample_cells(first, positions[leaf.name], rows, kind == "bucket"))
 
             is_text = leaf.type == "text" and not leaf.is_category
-            return ColumnHead(leaf.name, leaf.kind, is_text, sample if leaf.name in places and first else None)
+            return ColumnHead(leaf.name, leaf.kind, is_text, sample if leaf.name in positions and first else None)
 
         return [head(leaf) for leaf in self.leaves]
 

@@ -386,7 +386,7 @@ class Model:
         """How a model is pickled and copied: as the bytes of its file."""
         return _unpickled, (self.to_bytes(), self.engine.retire)
 
-    def _tensors(self, names: bool = True, cells: bool = True) -> dict[str, NDArray[Any] | model_file.Picked]:
+    def _tensors(self, names: bool = True, cells: bool = True) -> dict[str, model_file.Tensor]:
         tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5, cells=cells)
         _ = self.history  # rows that were learned one by one have no provenance
         if names and self.names is not None:

@@ -65,33 +65,62 @@ class Picked:
         return self.take(self.rows[some])[:, self.columns]
 
 
-def write(
-    path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]
-) -> str:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """Vectors of one type one after another as one tensor; only where two of them meet a copy is made of their ends."""
+
+    parts: tuple[NDArray[Any], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self),)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.parts[0].dtype
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __getitem__(self, some: slice) -> NDArray[Any]:
+        start, stop, _ = some.indices(len(self))
+        pieces, at = list[NDArray[Any]](), 0
+        for part in self.parts:
+            if start < at + len(part) and stop > at:
+                pieces.append(part[max(start - at, 0) : stop - at])
+            at += len(part)
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [self.parts[0][:0]])
+
+
+Tensor = NDArray[Any] | Picked | Joined
+
+
+def write(path: str | os.PathLike[str], content: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
     """Write beside, sync, and rename over; returns the digest. The old file stays until the new one is whole."""
     header = _header(content, dict(sorted(tensors.items())))  # refuses before a file is opened
     with replacing(path) as out:
         return _write(out, *header, tensors)
 
 
-def write_to(out: BinaryIO, content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]) -> str:
+def write_to(out: BinaryIO, content: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
     """Write to a stream; returns the digest."""
     return _write(out, *_header(content, dict(sorted(tensors.items()))), tensors)
 
 
-def size(content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]) -> int:
+def size(content: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> int:
     """How many bytes `write` writes."""
     return len(_header(content, dict(sorted(tensors.items())))[0]) + sum(map(_nbytes, tensors.values()))
 
 
-def to_bytes(content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any] | Picked]) -> bytes:
+def to_bytes(content: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
     """The bytes that `write` writes."""
     out = io.BytesIO()
     write_to(out, content, tensors)
     return out.getvalue()
 
 
-def _write(out: BinaryIO, header: bytes, at: int, tensors: Mapping[str, NDArray[Any] | Picked]) -> str:
+def _write(out: BinaryIO, header: bytes, at: int, tensors: Mapping[str, Tensor]) -> str:
     """Write the header, whose digest goes to `at`, and the tensors."""
     arrays = dict(sorted(tensors.items()))
     digest = hashlib.sha256(header[:at] + header[at + 64 :])
@@ -150,7 +179,7 @@ def _start_writing(out: BinaryIO, first: int, end: int) -> None:
             os.posix_fadvise(out.fileno(), first, end - first, os.POSIX_FADV_DONTNEED)
 
 
-def _bytes(arrays: Mapping[str, NDArray[Any] | Picked]) -> Iterator[memoryview]:
+def _bytes(arrays: Mapping[str, Tensor]) -> Iterator[memoryview]:
     """The bytes of all arrays, some rows at a time, so that no copy of a table is made."""
     for a in arrays.values():
         size = max(1, _PART // (_nbytes(a) // max(1, len(a)) or 1))
@@ -160,7 +189,7 @@ def _bytes(arrays: Mapping[str, NDArray[Any] | Picked]) -> Iterator[memoryview]:
                 yield part.data.cast("B")
 
 
-def digest_of_tensors(tensors: Mapping[str, NDArray[Any] | Picked]) -> str:
+def digest_of_tensors(tensors: Mapping[str, Tensor]) -> str:
     """The SHA-256 of tensors by name, type, shape and bytes, whatever else a file holds."""
     arrays = dict(sorted(tensors.items()))
     digest = hashlib.sha256()
@@ -197,6 +226,15 @@ def pack_bytes(body: bytes | NDArray[np.uint8]) -> NDArray[np.uint32]:
     return packed
 
 
+def joined_bytes(body: NDArray[np.uint8]) -> Joined:
+    """The tensor that `pack_bytes` makes, without a copy of the bytes, whose memory must be aligned to words."""
+    whole = len(body) // 4 * 4
+    rest = bytes(body[whole:])
+    head = np.frombuffer(len(body).to_bytes(8, "little"), dtype="<u4")
+    tail = np.frombuffer(rest + bytes(-len(rest) % 4), dtype="<u4")
+    return Joined((head, body[:whole].view("<u4"), tail))
+
+
 def unpack_bytes(tensor: NDArray[Any]) -> bytes:
     """The bytes that `pack_bytes` made a tensor of; refuses anything else."""
     raw = np.ascontiguousarray(tensor, "<u4").tobytes()
@@ -206,7 +244,7 @@ def unpack_bytes(tensor: NDArray[Any]) -> bytes:
     raise BadModel("expected bytes in a tensor, got something else; train it again.")
 
 
-def _nbytes(a: NDArray[Any] | Picked) -> int:
+def _nbytes(a: Tensor) -> int:
     return int(np.prod(a.shape, dtype=np.int64)) * a.dtype.itemsize
 
 
@@ -214,7 +252,7 @@ def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
 
 
-def _header(content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | Picked]) -> tuple[bytes, int]:
+def _header(content: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> tuple[bytes, int]:
     """The length and the header with a blank digest, and where the digest goes."""
     entries: dict[str, Any] = {}
     at = 0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ftprl._core import NameTable
 from ftprl.data import Batch
 from ftprl.errors import BadModel, InvalidInput
-from ftprl.linear.model_file import pack_bytes, unpack_bytes
+from ftprl.linear.model_file import Tensor, joined_bytes, unpack_bytes
 
 if TYPE_CHECKING:
     from ftprl.data.batch import RowNames
@@ -133,10 +133,10 @@ class Names:
         """What the JSON part of a model file has of the names."""
         return {"budget": self.budget, "full_row": self.full_row}
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
+    def tensors(self) -> dict[str, Tensor]:
         """The names as tensors of a model file."""
         hashes = np.asarray(self.table.hashes, "<u8").view("<u4").reshape(-1, 2)
-        return {HASHES: hashes, SIZES: self.table.sizes, TEXT: pack_bytes(self.table.text)}
+        return {HASHES: hashes, SIZES: self.table.sizes, TEXT: joined_bytes(self.table.text)}
 
     @classmethod
     def restored(cls, content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Names:
@@ -162,8 +162,7 @@ class _Adder:
     """
 
     _FEW = 2048  # names of a batch: for fewer it is not worth waking a thread
-    _MANY = 65_536  # for more the budget may soon be full, and the sooner parsers know that, the less they do in vain
-    _MOST_WAITING = 16  # batches, which stay in memory until their names are added
+    _MOST_WAITING = 500_000  # names, whose batches stay in memory until they are added, unless one batch has more
     _IDLE = 0.02  # seconds
 
     def __init__(self, table: NameTable) -> None:
@@ -190,17 +189,20 @@ class _Adder:
     def add(self, names: RowNames, rows_before: int, *, background: bool) -> None:
         """Add the names of some rows, now or behind those that wait."""
         count = len(names.new)
-        is_worth_it = background and self._FEW <= count <= self._MANY and self.full_row is None
-        if not is_worth_it and (count > self._MANY or not self._waiting):
+        is_worth_it = background and count >= self._FEW and self.full_row is None
+        if not is_worth_it and not self._waiting:
             self.settled()._add(names, rows_before)
             return
         with self._changed:
-            self._changed.wait_for(lambda: len(self._waiting) < self._MOST_WAITING)
+            self._changed.wait_for(lambda: not self._waiting or self._count() + count <= self._MOST_WAITING)
             self._waiting.append((names, rows_before))
             if self._thread is None:
                 self._thread = Thread(target=self._work, name="ftprl-names")
                 self._thread.start()
             self._changed.notify_all()
+
+    def _count(self) -> int:
+        return sum(len(names.new) for names, _ in self._waiting)
 
     def _add(self, names: RowNames, rows_before: int) -> None:
         row = names.add_to(self.table) if self.full_row is None else None

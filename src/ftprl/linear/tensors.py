@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
-from ftprl.linear.model_file import Picked, Tensors
+from ftprl.linear.model_file import Picked, Tensor, Tensors
 from ftprl.linear.state import LABEL_NUMBERS
 from ftprl.schema import MOST_ROWS
 
@@ -30,12 +30,12 @@ _LEAD, _SURE_LEAD = 10, 1e3  # the lead of a mixture with hinge loss, and one th
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
-def tensors_of(engine: Engine, part: float = 0.5, *, cells: bool = True) -> dict[str, NDArray[Any] | Picked]:
+def tensors_of(engine: Engine, part: float = 0.5, *, cells: bool = True) -> dict[str, Tensor]:
     """All that resuming needs. Only touched cells are kept when they are under this part of the table.
 
     Cells may be left out, as if none were touched.
     """
-    arrays: dict[str, NDArray[Any] | Picked] = {**engine.saved_arrays}
+    arrays: dict[str, Tensor] = {**engine.saved_arrays}
     if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
         arrays |= engine.baseline_arrays
     if engine.bounds is not None:

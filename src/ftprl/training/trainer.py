@@ -164,8 +164,8 @@ class Trainer:
             if ends is not None:
                 end = ends[bisect_left(ends, end)]
             is_shown = stop.progress and state.rows + end - at >= stop.row
+            self._rows.add_names(batch, position, at, end)  # first: a thread adds them while the rows are learned
             self._rows.learn(batch[at:end], position, is_shown=is_shown)
-            self._rows.add_names(batch, position, at, end)
             state.advance(end - at, position.after(end))
             reached = stop.row
             while reached < state.rows and (later := self._schedule.after(reached)).row <= state.rows:

@@ -11,6 +11,7 @@ import pytest
 
 import ftprl
 from ftprl import data
+from ftprl._core import NameTable
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import model_file
 from ftprl.linear.names import Names, parse_budget
@@ -319,3 +320,40 @@ def test_many_names_are_all_found_again_and_views_of_them_stay(tmp_path: Path) -
         assert np.array_equal(hashes, old_hashes)
         assert np.array_equal(sizes, old_sizes)
         assert bytes(text) == "".join(stored[: len(sizes)]).encode()
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 8, 1001])
+def test_a_text_is_joined_to_the_tensor_that_a_copy_of_it_makes(size: int) -> None:
+    body = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
+    joined, packed = model_file.joined_bytes(body), model_file.pack_bytes(body)
+    assert (joined.shape, joined.dtype) == (packed.shape, packed.dtype)
+    for start in range(0, len(packed) + 1, max(1, len(packed) // 40)):
+        for stop in (start, start + 1, start + 3, len(packed)):
+            np.testing.assert_array_equal(joined[start:stop], packed[start:stop])
+
+
+def test_a_table_grows_beyond_the_addresses_that_it_begins_with() -> None:
+    size, count = 1_000_000, 70  # the lists have addresses for 64 MB
+    table = NameTable(2**30)
+    hashes = np.arange(1, count + 1, dtype=np.uint64)
+    text = b"".join(bytes([i]) * size for i in range(count))
+    assert table.load(hashes[:40], np.full(40, size, np.uint32), text[: 40 * size], False)
+    seen = table.text  # stays as it is while somebody looks at it
+    assert [table.name(i)[:: size - 1] for i in range(40)] == [bytes([i, i]) for i in range(40)]
+    whole = NameTable(2**30)
+    assert whole.load(hashes, np.full(count, size, np.uint32), text, False)
+    assert bytes(whole.text) == text
+    assert bytes(seen) == text[: 40 * size]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_name_that_a_row_has_twice_is_kept_once(rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.vw"
+    path.write_text("".join(f"1 |a x y x n{i} |b z z n{i} n{i}\n" for i in range(rows)))
+    names = names_of(path, dim=2**20, interactions="a:b")
+    assert len(names) == len(set(names))
+    expected = {
+        f"{one}*{other}" for i in range(rows) for one in ("a^x", "a^y", f"a^n{i}") for other in ("b^z", f"b^n{i}")
+    }
+    singles = {"a^x", "a^y", "b^z"} | {f"{space}^n{i}" for space in "ab" for i in range(rows)}
+    assert set(names) == expected | singles

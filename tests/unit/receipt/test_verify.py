@@ -61,8 +61,8 @@ def trained(data: Any = "log.vw", **more: Any) -> ftprl.Model:
 def test_the_replay_has_the_cores_bits(loss: str, options: str, several: bool) -> None:
     """Where the order of sums is the same, which it is, the twin agrees to the bit; exp and log are the C library's."""
     more = {**OPTIONS[options]} | ({"scale": (0.03, 0.2, 1.0, 4.0, 9.0)} if several else {})
-    given = spec(loss, float64=False, **more)
-    engine, twin = Engine(given, receipt=True), Replay(given, retire=False)
+    settings = spec(loss, float64=False, **more)
+    engine, twin = Engine(settings, receipt=True), Replay(settings, retire=False)
     batch = stream(8, loss, rows=60, float64=False)
     engine.learn(batch)
     twin.learn(batch)
@@ -71,7 +71,7 @@ def test_the_replay_has_the_cores_bits(loss: str, options: str, several: bool) -
         replayed = column[slots].reshape(engine.parts[name][slots].shape)
         np.testing.assert_array_equal(replayed, engine.parts[name][slots], err_msg=name)
     np.testing.assert_array_equal(twin.intercept, engine.intercept)
-    for k in range(len(given.scales)):
+    for k in range(len(settings.scales)):
         assert twin.sums_of(k) == engine.sums_of(k)
     assert twin.progress == engine.progress
     if loss == "logistic":
