@@ -68,7 +68,9 @@ class ReceiptRecorder:
         if (broken := not_finite(certificate)) is not None:
             raise BadModel(f"expected a model as learning makes it, got one of which {broken}; train it again.")
         bins = self._model.engine.calibration
-        proved = {"floor": certificate.curve.to_dict(), "rates": certificate.rates}
+        # The weight of the rows themselves: with Poisson loss the receipt divides each row by the mean of the labels.
+        rates = None if certificate.rates is None else {**certificate.rates, "weight": certificate.baseline["weight"]}
+        proved = {"floor": certificate.curve.to_dict(), "rates": rates}
         return {"receipt": certificate.brief(), **proved} | ({} if bins is None else {"calibration": bins.tolist()})
 
     def finish(self, *, passes: int, holdout: int | None, retire: bool, rows: int, bad_rows: int) -> None:

@@ -37,7 +37,7 @@ def answers(log: RunLog) -> list[Answer]:
     if first is not None and first.loss is not None:
         listed.append(guessing(log.loss, first.loss, first.baseline, first.improvement))
     several = any(p.weights for p in log.points)
-    weight = log.receipt.get("weight", 0.0) if "loss" in log.rates else 0.0
+    weight = log.rates.get("weight", log.receipt.get("weight", 0.0)) if "loss" in log.rates else 0.0
     if weight > 0.0 and {"scale", "loss", "mixture"} <= set(log.rates):
         listed.append(learning_rate(log.rates, weight))
     elif log.points and not several:

@@ -369,7 +369,7 @@ def test_the_floor_is_logged() -> None:
     r = train(scale="auto")
     logged = r.events[-1]["floor"]
     assert logged["beaten_length"] == pytest.approx(r.certificate.beaten_length)
-    assert r.events[-1]["rates"] == r.certificate.rates
+    assert r.events[-1]["rates"] == {**(r.certificate.rates or {}), "weight": r.certificate.baseline["weight"]}
 
 
 def test_the_certificate_prints_and_is_json(capsys: Capture) -> None:

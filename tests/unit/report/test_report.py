@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import InvalidInput
+from ftprl.receipt.certificate import StreamCertificate
+from ftprl.receipt.printed import four_answers
 from ftprl.report import page, page_of_several, picture, sentences
 from ftprl.report.figures import figures
 from ftprl.report.html import MOST_ROWS, esc, table
@@ -128,6 +130,23 @@ def test_the_page_opens_with_the_answers() -> None:
     positions = [reader.text.index(text) for text in answers]
     assert positions == sorted(positions)
     assert "Train with --receipt" in check(page([start(receipt=False), progress(9, floor=None)], "run.jsonl")).text
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "poisson"])
+def test_the_answers_are_those_of_the_receipt(loss: str) -> None:
+    """With Poisson loss a receipt divides each row by the mean of the labels; a loss per row must not be."""
+    rows = [{"a": "xyz"[i % 3], "b": i % 7} for i in range(200)]
+    y = [i % 3 + i % 2 for i in range(200)] if loss != "logistic" else [i % 3 == 0 for i in range(200)]
+    trained = ftprl.train(rows, y, loss=loss, receipt=True, bits=8)
+    page_answers = sentences.answers(RunLog.from_events(trained.events))
+    assert trained.certificate.rates is not None
+    assert [tuple(answer) for answer in page_answers] == [
+        (question, text) for question, text in four_answers(*answered(trained.certificate))
+    ]
+
+
+def answered(c: StreamCertificate) -> tuple[Any, ...]:
+    return c.loss_name, c.baseline, c.rates, c.curve, c.offset, c.confidence
 
 
 def test_several_runs_are_one_page() -> None:
