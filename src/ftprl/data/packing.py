@@ -28,8 +28,20 @@ def _gzip(target: Any) -> AbstractContextManager[Any]:
 def _zstd(target: Any) -> Iterator[Any]:
     import pyarrow as pa
 
-    with pa.CompressedOutputStream(pa.PythonFile(target, mode="w"), "zstd") as out:
+    with pa.CompressedOutputStream(pa.PythonFile(_LeftOpen(target), mode="w"), "zstd") as out:
         yield out
+
+
+@final
+class _LeftOpen:
+    """A file for pyarrow's streams, which close what they write to: that is left to whoever opened it."""
+
+    def __init__(self, target: Any) -> None:
+        self.write, self.flush, self.closed = target.write, target.flush, False
+
+    def close(self) -> None:
+        """Only note it."""
+        self.closed = True
 
 
 PACKERS: dict[str, Callable[[Any], AbstractContextManager[Any]]] = {"": _plain, ".gz": _gzip, ".zst": _zstd}
@@ -52,12 +64,14 @@ def packed(target: Any, path: str) -> Iterator[Any]:
             return
         blocks = _Blocks(out)
         yield blocks
-        blocks.flush()
+        blocks.finish()
 
 
 @final
 class _Blocks:
     """Passes on what is written in blocks of one size: what a compressor makes may depend on how it is fed."""
+
+    closed = False  # pyarrow's writers ask
 
     def __init__(self, out: Any) -> None:
         self._out, self._rest = out, bytearray()
@@ -71,6 +85,9 @@ class _Blocks:
         return len(data)
 
     def flush(self) -> None:
+        """Nothing: writers call it when they like, and the bytes depend on the content alone."""
+
+    def finish(self) -> None:
         """Write what is left: at the end."""
         self._out.write(bytes(self._rest))
         self._rest.clear()

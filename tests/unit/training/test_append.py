@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -25,6 +27,7 @@ from ftprl.training import train
 HEADER = ["y", "city", "x", "note"]
 GOOD = [["1", "Oslo", "0.50", "hi, there"], ["0", "Rome", "", 'say ""hi""'], ["0", "Oslo", "2e1", "two\nlines"]]
 BAD = [["0", "Rome", "zz", "no number"], ["1", "Oslo"], ["1", "a", "1", "b", "c"]]
+_LINES_IN_QUOTES = pacsv.ParseOptions(newlines_in_values=True)
 
 
 def as_csv(rows: list[list[str]], sep: str = ",") -> str:
@@ -308,3 +311,18 @@ def test_libsvm_and_vw_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     out = str(tmp_path / "o.csv")
     assert run(["predict", str(tmp_path / "m"), str(tmp_path / "d.vwjson"), "--append", "-o", out]) == 2
     assert "--append needs a file that ends in .jsonl for VW's JSON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["p.txt", "p.csv", "p.tsv", "p.jsonl"])
+@pytest.mark.parametrize("source", ["d.csv", "d.parquet"])
+@pytest.mark.parametrize("packing", [".gz", ".zst"])
+def test_compressed_predictions_are_the_plain_ones(tmp_path: Path, name: str, source: str, packing: str) -> None:
+    (tmp_path / "d.csv").write_text(as_csv([HEADER, *GOOD * 5]))
+    train(tmp_path / "d.csv", label="y", bits=10, output=tmp_path / "m")
+    pq.write_table(pacsv.read_csv(tmp_path / "d.csv", parse_options=_LINES_IN_QUOTES), tmp_path / "d.parquet")
+    append = [] if name == "p.txt" else ["--append"]
+    for out in (name, name + packing):
+        assert run(["predict", str(tmp_path / "m"), str(tmp_path / source), *append, "-o", str(tmp_path / out)]) == 0
+    compression = {".gz": "gzip", ".zst": "zstd"}[packing]
+    with pa.input_stream(str(tmp_path / (name + packing)), compression=compression) as file:
+        assert file.read() == (tmp_path / name).read_bytes()
