@@ -103,14 +103,14 @@ bool is_exact(const ftprl::ArrowColumn& cells, std::size_t i, double& number) {
 
 // A cell that is text or a number, or the number of a dictionary's entry, or a moment.
 void add_cell(const ftprl::ArrowColumn& cells, std::size_t i, ftprl::ColumnSample& sample) {
-    char room[ftprl::LONGEST_VALUE];
+    char scratch[ftprl::LONGEST_VALUE];
     if (cells.is_temporal() && !cells.is_missing(i)) {
         sample.add_instant(cells.seconds(i));
     } else if (double number = 0.0; is_exact(cells, i, number)) {
-        if (sample.example.empty()) sample.set_example(cells.written(i, room));
+        if (sample.example.empty()) sample.set_example(cells.written(i, scratch));
         sample.add_exact(number);
     } else {
-        sample.add(cells.written(i, room));
+        sample.add(cells.written(i, scratch));
     }
 }
 
@@ -130,8 +130,8 @@ void add_entries(const ftprl::ArrowColumn& cells, std::size_t rows, ftprl::Colum
             }
         }
     });
-    char room[ftprl::LONGEST_VALUE];
-    for (const std::size_t entry : order) sample.add(dictionary.written(entry, room), counts[entry]);
+    char scratch[ftprl::LONGEST_VALUE];
+    for (const std::size_t entry : order) sample.add(dictionary.written(entry, scratch), counts[entry]);
 }
 
 // What the first cells of Arrow arrays say of their column: of the arrays themselves, or of one of their columns.

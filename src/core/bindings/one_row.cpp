@@ -23,7 +23,7 @@ using ftprl::bindings::OneRowView;
 // What is left to Python after a row was learned, or why it was not: bits of the result of `learn`.
 enum Due { REVIEW_DUE = 1, NAMES_FULL = 2, BOUNDS_EMPTY = 4, BOUNDS_MANY = 8 };
 
-// Its parsers have room for one row: who reads a dict, which may run code of Python's, has both until the row is done.
+// Its parsers have space for one row: who reads a dict, which may run code of Python's, has both until the row is done.
 class OneRow {
 public:
     OneRow(nb::handle learner, nb::handle baseline, DictParser& learning, DictParser& scoring, const Hold& reading,

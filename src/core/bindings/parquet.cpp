@@ -208,19 +208,19 @@ struct Batch {
         nb::list out;
         {
             const ftprl::ArrowColumn read(*described, *held, 0);
-            char room[ftprl::LONGEST_VALUE];
-            for (std::size_t i = 0; i < rows->count; ++i) out.append(value(read, i, room));
+            char scratch[ftprl::LONGEST_VALUE];
+            for (std::size_t i = 0; i < rows->count; ++i) out.append(value(read, i, scratch));
         }
         described->release(described.get());
         held->release(held.get());
         return out;
     }
 
-    static nb::object value(const ftprl::ArrowColumn& read, std::size_t i, char (&room)[ftprl::LONGEST_VALUE]) {
+    static nb::object value(const ftprl::ArrowColumn& read, std::size_t i, char (&scratch)[ftprl::LONGEST_VALUE]) {
         using Type = ftprl::ArrowColumn::Type;
         if (read.is_missing(i)) return nb::none();
         if (read.dictionary() != nullptr || read.is_text()) {
-            const ftprl::Field field = read.spelled(i, room);
+            const ftprl::Field field = read.spelled(i, scratch);
             return nb::bytes(reinterpret_cast<const char*>(field.data),
                              static_cast<std::size_t>(field.end - field.data));
         }

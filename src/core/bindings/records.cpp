@@ -38,10 +38,10 @@ std::string written(nb::handle value) { return nb::cast<std::string>(nb::str(val
 // A number as a column of its type has it.
 template <class T>
 void add_written(RecordParser& parser, const Name& name, double number, T value) {
-    char room[LONGEST_VALUE];
+    char scratch[LONGEST_VALUE];
     parser.add_number(name, number, [&] {
-        const auto* const last = reinterpret_cast<const Byte*>(write_value(room, value));
-        return Field{reinterpret_cast<const Byte*>(room), last, last};
+        const auto* const last = reinterpret_cast<const Byte*>(write_value(scratch, value));
+        return Field{reinterpret_cast<const Byte*>(scratch), last, last};
     });
 }
 
@@ -139,13 +139,13 @@ void refuse_in_list(RecordParser& parser, nb::handle key, const char* what) {
 
 // The name of an element as JSON lines have it. False for one that is none.
 bool read_element_name(nb::handle value, std::string& name) {
-    char room[LONGEST_VALUE];
+    char scratch[LONGEST_VALUE];
     if (PyUnicode_Check(value.ptr()) || (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr()))) {
         name = text_of_key(value);
     } else if (PyBool_Check(value.ptr())) {
-        name.assign(room, write_value(room, value.ptr() == Py_True));
+        name.assign(scratch, write_value(scratch, value.ptr() == Py_True));
     } else if (PyFloat_Check(value.ptr())) {
-        name.assign(room, write_value(room, PyFloat_AS_DOUBLE(value.ptr())));
+        name.assign(scratch, write_value(scratch, PyFloat_AS_DOUBLE(value.ptr())));
     } else {
         return false;
     }
@@ -294,11 +294,11 @@ void DictParser::forget_keys() noexcept {
 
 // All known names in their order, and then the others: what a record lacks is a missing value, in its place.
 void DictParser::add_all_names(const nb::dict& items) {
-    std::size_t found = 0;
+    std::size_t match = 0;
     for (nb::handle key : names_in_order_) {
         const Name* const name = name_of(key.ptr());
         PyObject* const value = PyDict_GetItemWithError(items.ptr(), key.ptr());
-        found += value != nullptr ? 1 : 0;
+        match += value != nullptr ? 1 : 0;
         if (name == nullptr) continue;
         if (value == nullptr) {
             add_missing(*name);
@@ -306,7 +306,7 @@ void DictParser::add_all_names(const nb::dict& items) {
             add_value(*this, *name, key, value);
         }
     }
-    if (found != items.size()) add_items(items, true);
+    if (match != items.size()) add_items(items, true);
 }
 
 // The items of a dict in their order; there is space for as many as it had at first.

@@ -27,7 +27,7 @@ using Any = nb::ndarray<nb::c_contig, nb::device::cpu>;
 // Keeps the arrays alive, since the learner writes into them.
 struct CompiledReplay {
     nb::dict arrays;
-    std::int64_t places;
+    std::int64_t cell_count;
     std::unique_ptr<ftprl::replay::Learner> learner;
 };
 
@@ -77,20 +77,20 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
     using namespace ftprl::replay;
     const Settings s = settings_of(settings);
     const std::size_t K = s.scales.size(), windows = K > 4 ? 3 * (K - 2) : 0;
-    const std::size_t places = nb::cast<Any>(arrays["unit"]).size();
+    const std::size_t cell_count = nb::cast<Any>(arrays["unit"]).size();
     const auto cells = [&](const char* name, std::size_t size) {
         void* array = array_of(arrays, name, s.wide, size);
         if (array == nullptr) throw nb::value_error((std::string(name) + " is missing").c_str());
         return array;
     };
-    const ftprl::replay::Cells table{cells("z", places * K),
-                                     cells("R", places * K),
-                                     cells("unit", places),
-                                     cells("count", places),
-                                     cells("kappa", places),
-                                     needed(arrays, "S", places * K),
-                                     numbers_of(arrays, "lower", places),
-                                     numbers_of(arrays, "upper", places)};
+    const ftprl::replay::Cells table{cells("z", cell_count * K),
+                                     cells("R", cell_count * K),
+                                     cells("unit", cell_count),
+                                     cells("count", cell_count),
+                                     cells("kappa", cell_count),
+                                     needed(arrays, "S", cell_count * K),
+                                     numbers_of(arrays, "lower", cell_count),
+                                     numbers_of(arrays, "upper", cell_count)};
     const ftprl::replay::Totals totals{needed(arrays, "tallies", 3),          needed(arrays, "sums", 6 * K),
                                        needed(arrays, "slopes", K),           needed(arrays, "row_sums", 5 * K),
                                        numbers_of(arrays, "calibration", 60), needed(arrays, "base", 4 * K)};
@@ -113,7 +113,7 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
     }
     CoinState coin{};
     ColumnState columns{};
-    if (s.coin) coin = {cells("coin", 4 * places), needed(arrays, "coin_base", 7)};
+    if (s.coin) coin = {cells("coin", 4 * cell_count), needed(arrays, "coin_base", 7)};
     if (s.dense) {
         columns = {needed(arrays, "columns", MOST_COLUMNS * COLUMN_FACTS),
                    needed(arrays, "column_counts", COLUMN_COUNTS), needed(arrays, "dense_u", STACK_INPUTS),
@@ -121,13 +121,13 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
     }
     auto learner = std::make_unique<Learner>(s, table, totals, labels, mixture, coin, columns);
     return std::make_unique<CompiledReplay>(
-        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(places), std::move(learner)});
+        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(cell_count), std::move(learner)});
 }
 
 void check_places(const CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value) {
     check_length("value", value.size(), static_cast<std::int64_t>(place.size()));
     for (std::size_t i = 0; i < place.size(); ++i) {
-        if (place.data()[i] < 0 || place.data()[i] >= self.places)
+        if (place.data()[i] < 0 || place.data()[i] >= self.cell_count)
             throw nb::value_error("a place is outside the table");
     }
 }

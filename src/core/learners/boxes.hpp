@@ -34,10 +34,10 @@ public:
     // The number of a kind; false when there are too many.
     bool add(double lower, double upper, std::uint16_t* number = nullptr) {
         const std::array<double, 2> ends{lower, upper};
-        const auto found = numbers_.find(ends);
-        if (found == numbers_.end() && ends_.size() > std::numeric_limits<std::uint16_t>::max()) return false;
-        const std::uint16_t own = found != numbers_.end() ? found->second : static_cast<std::uint16_t>(ends_.size());
-        if (found == numbers_.end()) {
+        const auto match = numbers_.find(ends);
+        if (match == numbers_.end() && ends_.size() > std::numeric_limits<std::uint16_t>::max()) return false;
+        const std::uint16_t own = match != numbers_.end() ? match->second : static_cast<std::uint16_t>(ends_.size());
+        if (match == numbers_.end()) {
             ends_.push_back(ends);
             numbers_.emplace(ends, own);
         }

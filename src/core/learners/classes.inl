@@ -227,14 +227,14 @@ inline double mixed_loss(const ClassConstants& c, const Mixture& m, const ClassR
 
 // The most probable of the first `known` classes, the first of equals; NaN before there is one.
 inline double best_class(const ClassConstants& c, const Mixture& m, const ClassRow& row, int known) {
-    double best = -1.0, found = NAN;
+    double best = -1.0, match = NAN;
     for (int column = 0; column < known; ++column) {
         const double chance = mixed_chance(c, m, row, column);
         if (!(chance > best)) continue;
         best = chance;
-        found = column;
+        match = column;
     }
-    return found;
+    return match;
 }
 
 // A Newton step of the stack. The Hessian of its loss is the sum of p (v - mean)(v - mean)^T over the classes, v what

@@ -550,11 +550,11 @@ void weights(const Constants& constants, const State& state, std::uint64_t dim, 
 
 #include "learners/kernel_labels.inl"
 
-// The widest piece that every instruction set moves at once.
+// The widest word that every instruction set moves at once.
 #if defined(__GNUC__)
-typedef float Piece __attribute__((vector_size(16), may_alias));
+typedef float Word __attribute__((vector_size(16), may_alias));
 #else
-typedef double Piece;
+typedef double Word;
 #endif
 
 template <class T>
@@ -564,8 +564,8 @@ void touch(const Rows& rows, const State& state) {
     for (std::int64_t p = 0; p < end; ++p) {
         if (p + AHEAD < end) fetch(&cell_at<T>(state, rows.indices[p + AHEAD]));
         // Through volatile, or the compiler would see that nothing changes and leave it all out.
-        volatile Piece* piece = reinterpret_cast<volatile Piece*>(&cell_at<T>(state, rows.indices[p]));
-        for (std::size_t j = 0; j < sizeof(Cell<T>) / sizeof(Piece); ++j) piece[j] = piece[j];
+        volatile Word* word = reinterpret_cast<volatile Word*>(&cell_at<T>(state, rows.indices[p]));
+        for (std::size_t j = 0; j < sizeof(Cell<T>) / sizeof(Word); ++j) word[j] = word[j];
     }
 }
 

@@ -321,18 +321,18 @@ inline void keep_arrival(const ScaleConstants& c, const RowOutputs& out, std::in
     to[c.count + 2] = scores[LEVELS_AT + 1];
 }
 
-// The inputs by which the mixture judges the experts of a row that is learned: those of its arrival, put into `room`,
-// where its label was late. The dense columns are as now: they may be others by now.
+// The inputs by which the mixture judges the experts of a row that is learned: those of its arrival, put into
+// `arrival_inputs`, where its label was late. The dense columns are as now: they may be others by now.
 inline const double* judged_inputs(const ScaleConstants& c, const RowOutputs& out, std::int64_t r, const double* scores,
-                                   double* room) {
+                                   double* arrival_inputs) {
     if (out.arrivals == nullptr) return scores;
     const double* from = out.arrivals + out.arrival_of[r] * arrival_numbers(c.count);
-    for (int k = 0; k < ROW_INPUTS; ++k) room[k] = scores[k];
-    for (int k = 0; k < c.count; ++k) room[k] = from[k];
-    if (c.coin) room[c.count] = from[c.count];
-    room[LEVELS_AT] = from[c.count + 1];
-    room[LEVELS_AT + 1] = from[c.count + 2];
-    return room;
+    for (int k = 0; k < ROW_INPUTS; ++k) arrival_inputs[k] = scores[k];
+    for (int k = 0; k < c.count; ++k) arrival_inputs[k] = from[k];
+    if (c.coin) arrival_inputs[c.count] = from[c.count];
+    arrival_inputs[LEVELS_AT] = from[c.count + 1];
+    arrival_inputs[LEVELS_AT + 1] = from[c.count + 2];
+    return arrival_inputs;
 }
 
 // A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the

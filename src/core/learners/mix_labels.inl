@@ -119,12 +119,12 @@ inline void set_weights(const ScaleConstants& c, Mixture& m, double part, const 
     m.w[label_expert(c)] += 1.0 - part;
 }
 
-// What a row changes in the lead: `ahead` is by how much the mixture lost less than the majority.
-inline void learn_lead(Mixture& m, double part, double ahead) {
-    const double rate = lead_rate(m), power = within(rate * ahead, LARGEST_POWER);
+// What a row changes in the lead: `lead_gain` is by how much the mixture lost less than the majority.
+inline void learn_lead(Mixture& m, double part, double lead_gain) {
+    const double rate = lead_rate(m), power = within(rate * lead_gain, LARGEST_POWER);
     const double gap = (log((1.0 - part) + part * exp(power)) - part * power) / rate;
     m.hedge[LEAD_GAP] += most(gap, 0.0);
-    m.hedge[LEAD] = most(m.hedge[LEAD] + ahead, 0.0);
+    m.hedge[LEAD] = most(m.hedge[LEAD] + lead_gain, 0.0);
 }
 
 // The losses of the experts and of their mean, for a label as it is.
@@ -134,7 +134,7 @@ struct LossesAtLabel {
 };
 
 // AdaHedge (de Rooij, van Erven, Grunwald, Koolen 2014) with the loss of the mean in place of the mean loss, gaps that
-// may be paid back, and a share. t counts this row.
+// may become smaller again, and a share. t counts this row.
 inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, const LossesAtLabel& at_label, double mean,
                   double* w, double y, double weight, double t) {
     const int n = experts(c);
@@ -144,19 +144,20 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, const 
     if (!known) c.base.loss->values(o.expert, n, label, c.base.tau, values);
     const double* of_label = known ? at_label.expert : values;
     for (int j = 0; j < n; ++j) l[j] = weight * of_label[j];
-    const double paid = weight * (known ? at_label.mean : value_at(c, mean, label));
+    const double mixture_loss = weight * (known ? at_label.mean : value_at(c, mean, label));
     const double low = smallest(l, n), D = m.hedge[LARGEST_GAP];
-    m.hedge[PAID] += weight * fabs(at_label.mean);
+    m.hedge[RECENT_LOSS] += weight * fabs(at_label.mean);
     if (c.base.loss->predicts_labels()) m.hedge[STRETCH_LOSS] += l[label_expert(c)];
     if (D == 0.0) {
-        if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = paid - low;
+        if (mixture_loss - low > LEAST_GAP * m.hedge[RECENT_LOSS])
+            m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = mixture_loss - low;
         return;
     }
     double power[MOST_EXPERTS], after[MOST_EXPERTS], sum = 0.0;
     for (int j = 0; j < n; ++j) power[j] = ((low - l[j]) / D) * ln;
     for (int j = 0; j < n; ++j) after[j] = w[j] * exp(power[j]);
     for (int j = 0; j < n; ++j) sum += after[j];
-    const double gap = most(m.hedge[GAP_NOW] + (paid - (low - log(sum) * D / ln)), 0.0);
+    const double gap = most(m.hedge[GAP_NOW] + (mixture_loss - (low - log(sum) * D / ln)), 0.0);
     m.hedge[GAP_NOW] = gap;
     if (gap > D) {  // from the weights before the row: at the rate that turned out too large, those after may be 0
         const double ratio = D / gap;
@@ -180,19 +181,19 @@ inline void hedge_classes(const ScaleConstants& c, Mixture& m, const Opinions& o
     for (int j = 0; j < experts(c); ++j) mean += w[j] * o.expert[j];
     const double mean_loss = value_at(c, mean, y);
     hedge(c, m, o, {l, mean_loss}, mean, w, y, weight, t);
-    const double ahead = l[label_expert(c)] - mean_loss;
-    learn_lead(m, part, weight * ahead);
+    const double lead_gain = l[label_expert(c)] - mean_loss;
+    learn_lead(m, part, weight * lead_gain);
     set_weights(c, m, trusted_part(m), w);
 }
 
 // Begin anew where D comes from labels long past, such as a single one far from all others, or labels in a larger
 // unit: losses as they are now could not move the weights, and that range does not tell where labels are.
 inline void forget_past(Mixture& m, double y, double weight) {
-    m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = m.hedge[PAID] = 0.0;
+    m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = m.hedge[RECENT_LOSS] = 0.0;
     begin_anew(m.labels, y, weight);
 }
 
-// In the first rows D is compared with all that was paid since the last power of two. Then with what the offset loses:
+// In the first rows D is compared with the whole loss since the last power of two. Then with what the offset loses:
 // rows are counted in stretches in which it loses a part of D, and one that is several times longer than any before
 // tells that losses are no longer what they were. Labels that are mostly 0, say, have long stretches from the
 // beginning.
@@ -210,8 +211,8 @@ inline void review_past(Mixture& m, double y, double weight, double t) {
         forget_past(m, y, weight);
     }
     if (row < FIRST_REVIEW || (row & (row - 1)) != 0) return;
-    if (row <= LAST_EARLY_REVIEW && m.hedge[LARGEST_GAP] > m.hedge[PAID]) forget_past(m, y, weight);
-    m.hedge[PAID] = 0.0;
+    if (row <= LAST_EARLY_REVIEW && m.hedge[LARGEST_GAP] > m.hedge[RECENT_LOSS]) forget_past(m, y, weight);
+    m.hedge[RECENT_LOSS] = 0.0;
 }
 
 // The least loss that any score has. It may be below 0 where the link is a logarithm.
@@ -281,13 +282,13 @@ inline void weigh_labelled(const ScaleConstants& c, Mixture& m, const Opinions& 
 }
 
 // What the stack learns from where the label was late: the scores of now. The levels are those of its arrival, which
-// are as old when a row is predicted; `room` is for the inputs.
+// are as old when a row is predicted; `inputs` has what it saw.
 inline Opinions opinions_now(const ScaleConstants& c, const Mixture& m, const double* scores, const double* judged,
-                             double* room) {
-    for (int k = 0; k < ROW_INPUTS; ++k) room[k] = scores[k];
-    room[LEVELS_AT] = judged[LEVELS_AT];
-    room[LEVELS_AT + 1] = judged[LEVELS_AT + 1];
-    return opinions_of(c, m, room);
+                             double* inputs) {
+    for (int k = 0; k < ROW_INPUTS; ++k) inputs[k] = scores[k];
+    inputs[LEVELS_AT] = judged[LEVELS_AT];
+    inputs[LEVELS_AT + 1] = judged[LEVELS_AT + 1];
+    return opinions_of(c, m, inputs);
 }
 
 // As learn_mixture for the log loss: slopes are for weight 1; `judged` as there. Whether the scales learn from the row
@@ -305,9 +306,9 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
         for (int j = 0; j < n; ++j) m.totals[j] += weight * l[j];
     }
     const bool late = judged != scores;
-    alignas(32) double room[ROW_INPUTS];
+    alignas(32) double inputs[ROW_INPUTS];
     Opinions now;
-    if (late) now = opinions_now(c, m, scores, judged, room);
+    if (late) now = opinions_now(c, m, scores, judged, inputs);
     if (t > 1.0 && !c.frozen) {
         has_classes(c) ? hedge_classes(c, m, o, l, y, weight, t)
                        : hedge(c, m, o, {l, prediction.loss}, o.mean, m.w, y, weight, t);
@@ -327,7 +328,7 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
         return prediction;
     }
     if (c.stack && !c.frozen) {
-        learn_stack(c, m, late ? now : o, late ? room : judged, before, row, t);
+        learn_stack(c, m, late ? now : o, late ? inputs : judged, before, row, t);
     }
     if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row);
     for (int k = 0; reach != nullptr && k < c.count; ++k) {

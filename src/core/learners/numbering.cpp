@@ -102,11 +102,11 @@ std::vector<std::uint32_t> Numbering::next_hot() const {
 }
 
 std::vector<std::uint32_t> Numbering::numbers_of(const std::vector<std::uint32_t>& slots) const {
-    std::vector<std::uint32_t> found;
+    std::vector<std::uint32_t> match;
     for (const std::uint32_t slot : slots) {
-        if (numbers()[slot] != 0) found.push_back(numbers()[slot] - 1);
+        if (numbers()[slot] != 0) match.push_back(numbers()[slot] - 1);
     }
-    return found;
+    return match;
 }
 
 }  // namespace ftprl

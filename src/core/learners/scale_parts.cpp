@@ -260,11 +260,11 @@ private:
 
     std::int64_t count() const { return static_cast<std::int64_t>(blocks_.size()); }
 
-    PartRows rows_of(std::int64_t block, std::int64_t found) const {
+    PartRows rows_of(std::int64_t block, std::int64_t match) const {
         PartRows rows = mixed_rows_.rows;
         rows.first_row = blocks_[static_cast<std::size_t>(block)].first;
         rows.last_row = blocks_[static_cast<std::size_t>(block)].last;
-        rows.end = rows.rows.indptr[blocks_[static_cast<std::size_t>(found - 1)].last];
+        rows.end = rows.rows.indptr[blocks_[static_cast<std::size_t>(match - 1)].last];
         return rows;
     }
 
@@ -303,30 +303,30 @@ private:
     }
 
     // Whether a part may learn a block, given how many have their cells and how many are mixed.
-    bool may_learn(std::int64_t block, std::int64_t found, std::int64_t mixed) const {
+    bool may_learn(std::int64_t block, std::int64_t match, std::int64_t mixed) const {
         const bool waits = block > 0 && blocks_[static_cast<std::size_t>(block - 1)].is_reviewed && mixed < block;
-        return block < found && block < mixed + KEPT_BLOCKS && !waits;
+        return block < match && block < mixed + KEPT_BLOCKS && !waits;
     }
 
-    bool can_learn(std::size_t part, std::int64_t found, std::int64_t mixed) const {
-        return may_learn(learned_[part].blocks.load(), found, mixed) && !learned_[part].is_taken.load();
+    bool can_learn(std::size_t part, std::int64_t match, std::int64_t mixed) const {
+        return may_learn(learned_[part].blocks.load(), match, mixed) && !learned_[part].is_taken.load();
     }
 
     // What a thread does next: it learns its own part, unless it is ahead of another and there is something to mix.
     // When it can do neither it learns another part, whose thread may be late or wait for a processor.
     Choice next(std::size_t number) const {
-        const std::int64_t mixed = mixed_.blocks.load(), found = found_.blocks.load();
+        const std::int64_t mixed = mixed_.blocks.load(), match = found_.blocks.load();
         if (mixed == count()) return {Task::end, 0};
         const std::int64_t own = learned_[number].blocks.load();
-        if (found < count() && found < own + FOUND_AHEAD && !found_.is_taken.load()) return {Task::find, 0};
+        if (match < count() && match < own + FOUND_AHEAD && !found_.is_taken.load()) return {Task::find, 0};
         std::int64_t least = count();
         for (std::size_t i = 0; i < parts_.size(); ++i) least = std::min(least, learned_[i].blocks.load());
-        const bool can_mix = mixed < least && !mixed_.is_taken.load(), learns = can_learn(number, found, mixed);
+        const bool can_mix = mixed < least && !mixed_.is_taken.load(), learns = can_learn(number, match, mixed);
         const bool is_behind = own == least && !are_equal(least);
         if (can_mix && !(is_behind && learns)) return {Task::mix, 0};
         if (learns) return {Task::learn, number};
         for (std::size_t i = 0; i < parts_.size(); ++i) {
-            if (can_learn(i, found, mixed)) return {Task::learn, i};
+            if (can_learn(i, match, mixed)) return {Task::learn, i};
         }
         return {Task::none, 0};
     }

@@ -45,10 +45,10 @@ struct ScaleConstants {
 
 // Losses but the log loss.
 enum HedgeFact {
-    GAP_NOW,  // that is not paid back yet, and the largest there was
+    GAP_NOW,  // that is left, and the largest there was
     LARGEST_GAP,
-    PAID,        // the loss since the last power of two of the rows
-    STACK_LOSS,  // the mean loss of the stack, and its weight
+    RECENT_LOSS,  // the loss since the last power of two of the rows
+    STACK_LOSS,   // the mean loss of the stack, and its weight
     STACK_WEIGHT_SO_FAR,
     LEVEL,
     SLOW_LEVEL,

@@ -228,16 +228,16 @@ public:
                0;
     }
 
-    // Any cell as a CSV file would have it; a missing one is empty. `room` holds what is not text in the column.
-    Field written(std::size_t i, char (&room)[LONGEST_VALUE]) const noexcept {
+    // Any cell as a CSV file would have it; a missing one is empty. `scratch` holds what is not text in the column.
+    Field written(std::size_t i, char (&scratch)[LONGEST_VALUE]) const noexcept {
         if (is_missing(i)) return Field{nullptr, nullptr, nullptr};
         if (is_text()) return field(i);
-        const auto* const first = reinterpret_cast<const Byte*>(room);
+        const auto* const first = reinterpret_cast<const Byte*>(scratch);
         if (type_ == Type::i64 && static_cast<std::uint64_t>(*numbers<std::int64_t>(i)) <= 9) {  // most labels
-            room[0] = static_cast<char>('0' + *numbers<std::int64_t>(i));
+            scratch[0] = static_cast<char>('0' + *numbers<std::int64_t>(i));
             return Field{first, first + 1, first + 1};
         }
-        const auto* const end = reinterpret_cast<const Byte*>(write(i, room));
+        const auto* const end = reinterpret_cast<const Byte*>(write(i, scratch));
         return Field{first, end, end};
     }
 
@@ -249,8 +249,8 @@ public:
     }
 
     // The same of the value that a cell stands for, where it is the number of a dictionary's entry.
-    Field spelled(std::size_t i, char (&room)[LONGEST_VALUE]) const noexcept {
-        return dictionary_ == nullptr ? written(i, room) : dictionary_->written(entry(i), room);
+    Field spelled(std::size_t i, char (&scratch)[LONGEST_VALUE]) const noexcept {
+        return dictionary_ == nullptr ? written(i, scratch) : dictionary_->written(entry(i), scratch);
     }
 
 private:

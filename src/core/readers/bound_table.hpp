@@ -64,7 +64,7 @@ private:
             return same;
         }
         const std::string own(at, stop);
-        bool found = false;
+        bool match = false;
         while (from != close) {
             const char* const low_end = next(from, close);
             const std::string low(from, low_end);
@@ -72,14 +72,14 @@ private:
             if (from != close && *from == '-' && from + 1 != close) {
                 const char* const high_end = next(from + 1, close);
                 const std::string high(from + 1, high_end);
-                found = found || (low <= own && own <= high);  // UTF-8 is in the order of the characters
+                match = match || (low <= own && own <= high);  // UTF-8 is in the order of the characters
                 from = high_end;
             } else {
-                found = found || own == low;
+                match = match || own == low;
             }
         }
         p = close + 1;
-        return found != negated;
+        return match != negated;
     }
 
     // The last star takes one character more whenever the rest does not fit.
@@ -198,8 +198,8 @@ private:
             ++matches_[i];
         }
         if (!(own != all_)) return true;
-        const auto found = bounded_.find(slot);
-        const Ends before = found == bounded_.end() ? all_ : found->second, now = before.meet(own);
+        const auto match = bounded_.find(slot);
+        const Ends before = match == bounded_.end() ? all_ : match->second, now = before.meet(own);
         if (now.is_empty()) {
             refused.assign(text, size);
             refused_slot = slot;

@@ -50,8 +50,8 @@ struct DateFeatures {
 namespace detail {
 
 inline std::string number_text(double value) {
-    char room[LONGEST_VALUE];
-    std::string text(room, write_value(room, value));
+    char scratch[LONGEST_VALUE];
+    std::string text(scratch, write_value(scratch, value));
     const std::size_t size = text.size();
     return size > 2 && text.compare(size - 2, 2, ".0") == 0 ? text.substr(0, size - 2) : text;
 }

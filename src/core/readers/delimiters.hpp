@@ -11,7 +11,7 @@ namespace ftprl {
 constexpr std::size_t DELIMITER_SLACK = 16;
 
 // Writes first + i for every i below `size` where p[i] is one of `bytes`, in order, and returns how many there are.
-// `out` has room for `size` numbers and DELIMITER_SLACK more. No byte at or after p + size is read.
+// `out` has space for `size` numbers and DELIMITER_SLACK more. No byte at or after p + size is read.
 using FindDelimiters = std::size_t (*)(const unsigned char* p, std::size_t size, const unsigned char* bytes,
                                        std::uint32_t first, std::uint32_t* out);
 

@@ -106,8 +106,8 @@ private:
             if (!std::isnan(value)) add_place(reader, place, value);
             return true;
         }
-        char room[LONGEST_VALUE];
-        const Field field = cells.written(i, room);
+        char scratch[LONGEST_VALUE];
+        const Field field = cells.written(i, scratch);
         if (cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column);
         if (field.data == field.end) return true;  // an element that is empty does not make the cell missing
         if (column.kind == Column::Kind::text) {
@@ -120,8 +120,8 @@ private:
 
     bool named(const ColumnReader& column, const ElementReader& reader, const ArrowColumn& lists, std::size_t i) {
         if (lists.names()->is_missing(i)) return true;
-        char name_room[LONGEST_VALUE], room[LONGEST_VALUE];
-        const Field name = lists.names()->written(i, name_room);
+        char name_scratch[LONGEST_VALUE], scratch[LONGEST_VALUE];
+        const Field name = lists.names()->written(i, name_scratch);
         const ArrowColumn& cells = *lists.elements();
         if (lists.names()->is_utf8() && !is_utf8(name.data, name.end)) return refuse_bytes(column);
         if (column.kind == Column::Kind::numeric) {
@@ -130,7 +130,7 @@ private:
             if (!std::isnan(value)) add_named(reader, name, value);
             return true;
         }
-        const Field field = cells.written(i, room);
+        const Field field = cells.written(i, scratch);
         if (cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column);
         if (field.data != field.end) add_named(reader, name, field);
         return true;
@@ -138,13 +138,13 @@ private:
 
     // NaN for a number that is not there.
     bool element_number(const ColumnReader& column, const ArrowColumn& cells, std::size_t i, double& value) {
-        char room[LONGEST_VALUE];
+        char scratch[LONGEST_VALUE];
         value = MISSING;
         if (!cells.is_text()) {
             value = cells.number(i);
             if (!std::isinf(value)) return true;
         }
-        const Field field = trimmed(cells.written(i, room));
+        const Field field = trimmed(cells.written(i, scratch));
         return cells.is_text() && is_absent(field) ? true : parsed_number(column, field, value);
     }
 

@@ -146,18 +146,18 @@ public:
     NewNames(NewNames&& other) noexcept
         : names_(std::move(other.names_)),
           text_(std::move(other.text_)),
-          pieces_(std::move(other.pieces_)),
+          name_parts_(std::move(other.name_parts_)),
           begin_(std::exchange(other.begin_, 0)),
           is_complete_(other.is_complete_),
           are_wanted_(other.are_wanted_) {}
 
-    // No more names are wanted of the parsers that these come from: there is no room for them.
+    // No more names are wanted of the parsers that these come from: there is no space for them.
     void stop() noexcept { are_wanted_->store(false, std::memory_order_relaxed); }
     bool are_wanted() const noexcept { return are_wanted_->load(std::memory_order_relaxed); }
     // From now on they are wanted as long as those of another parser.
     void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
 
-    // A name. That of a product of two features is not put together: it has the numbers of two pieces of text, which
+    // A name. That of a product of two features is not put together: it has the numbers of two parts of text, which
     // other products of the row share.
     struct Entry {
         std::uint64_t hash;
@@ -165,9 +165,9 @@ public:
         std::uint32_t size : 30;       // of its text
         std::uint32_t is_product : 1;  // of an interaction
         std::uint32_t is_pair : 1;
-        std::uint64_t begin;  // of its text, or the two pieces
+        std::uint64_t begin;  // of its text, or the two parts
     };
-    struct Piece {
+    struct NamePart {
         std::uint32_t begin;
         std::uint32_t size;
     };
@@ -185,9 +185,9 @@ public:
             copy(text_.data() + name.begin, name.size, to);
             return;
         }
-        to = copy(pieces_.data()[name.begin >> 32], to);
+        to = copy(name_parts_.data()[name.begin >> 32], to);
         *to = Byte{'*'};
-        copy(pieces_.data()[name.begin & LOW], to + 1);
+        copy(name_parts_.data()[name.begin & LOW], to + 1);
     }
 
     // Writes the name of a feature, that of its group and the text behind it, to the end of the one that is begun.
@@ -216,17 +216,18 @@ public:
             Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, 0, begin_});
         begin_ = text_.size();
     }
-    // Ends a piece of names and returns its number.
-    std::uint32_t end_piece() {
-        pieces_.push(Piece{static_cast<std::uint32_t>(begin_), static_cast<std::uint32_t>(text_.size() - begin_)});
+    // Ends a part of names and returns its number.
+    std::uint32_t end_part() {
+        name_parts_.push(
+            NamePart{static_cast<std::uint32_t>(begin_), static_cast<std::uint32_t>(text_.size() - begin_)});
         begin_ = text_.size();
-        return static_cast<std::uint32_t>(pieces_.size() - 1);
+        return static_cast<std::uint32_t>(name_parts_.size() - 1);
     }
-    // Whether there may be two more pieces: their places are 32 bits.
-    bool has_room_for_pieces() const noexcept { return text_.size() < LOW / 2 && pieces_.size() < LOW / 2; }
-    // Adds the name of a product of two pieces.
+    // Whether there may be two more parts: their places are 32 bits.
+    bool has_space_for_parts() const noexcept { return text_.size() < LOW / 2 && name_parts_.size() < LOW / 2; }
+    // Adds the name of a product of two parts.
     void add_pair(std::size_t row, std::uint64_t hash, std::uint32_t one, std::uint32_t other) {
-        const std::uint32_t size = pieces_.data()[one].size + 1 + pieces_.data()[other].size;
+        const std::uint32_t size = name_parts_.data()[one].size + 1 + name_parts_.data()[other].size;
         const std::uint64_t both = static_cast<std::uint64_t>(one) << 32 | other;
         names_.push(Entry{hash, static_cast<std::uint32_t>(row), size, 1, 1, both});
     }
@@ -271,11 +272,11 @@ private:
         }
         return to + size;
     }
-    Byte* copy(const Piece& piece, Byte* to) const noexcept { return copy(text_.data() + piece.begin, piece.size, to); }
+    Byte* copy(const NamePart& part, Byte* to) const noexcept { return copy(text_.data() + part.begin, part.size, to); }
 
     Buffer<Entry> names_;
     Buffer<Byte> text_;
-    Buffer<Piece> pieces_;
+    Buffer<NamePart> name_parts_;
     std::size_t begin_ = 0;  // of the name that is written
     bool is_complete_ = false;
     std::shared_ptr<std::atomic<bool>> are_wanted_ = std::make_shared<std::atomic<bool>>(true);
@@ -363,9 +364,9 @@ public:
         for (std::size_t s = 0; s < sequences_; ++s) {
             const Sequence& sequence = all_sequences_[s];
             const GramRule& rule = *group_at(sequence.group).grams;
-            const std::size_t pieces = rule.longest == 0 ? 0 : rule.longest - rule.shortest + 1;
+            const std::size_t parts = rule.longest == 0 ? 0 : rule.longest - rule.shortest + 1;
             most += rule.masks.size() * sequence.members.size();
-            for (const std::uint32_t i : sequence.members) most += pieces * (features_.data()[i].size + 2);
+            for (const std::uint32_t i : sequence.members) most += parts * (features_.data()[i].size + 2);
             if (most > Grams::MOST) break;
         }
         return most;
@@ -412,7 +413,7 @@ public:
             const std::uint32_t other = others[k];
             const std::uint64_t hash = Interactions::hash(own + features[other].hash, 2);
             use(k, hash);
-            if ((one | other) > 0xffffu) {  // its numbers need more room
+            if ((one | other) > 0xffffu) {  // its numbers need more space
                 products_.resize(static_cast<std::size_t>(next - products_.data()));
                 add_product(hash, Interactions::Factors{one, other}, 2);
                 products_.reserve(count);
@@ -460,7 +461,7 @@ public:
     // Records the names of the row that was met. If their texts stay where they are until `settle`, it is found out
     // later which of them were recorded before: nothing waits for the memory then.
     void record(std::size_t row) {
-        piece_of_.clear();
+        part_of_.clear();
         for (std::size_t i = 0; i < unknown_.size(); ++i) {
             const Feature& feature = features_.data()[unknown_.data()[i]];
             if (is_repeated(feature.hash)) continue;
@@ -542,22 +543,22 @@ private:
     void record(const Feature& feature, std::size_t row) {
         if (is_known(feature.hash)) return;
         if (feature.text == TEXT_LATER && !texts_->is_new(feature)) return;
-        if (feature.group == PAIR && names_.has_room_for_pieces()) {
-            const std::uint32_t one = piece_of(feature.size >> 16), other = piece_of(feature.size & 0xffffu);
+        if (feature.group == PAIR && names_.has_space_for_parts()) {
+            const std::uint32_t one = part_of(feature.size >> 16), other = part_of(feature.size & 0xffffu);
             return names_.add_pair(row, feature.hash, one, other);
         }
         append(feature);
         names_.end(row, feature.hash, feature.group == PRODUCT || feature.group == PAIR);
     }
 
-    // The name of a feature of the row as a piece of the names of its products.
-    std::uint32_t piece_of(std::size_t number) {
-        if (piece_of_.size() <= number) piece_of_.resize(number + 1, NO_PIECE);
-        if (piece_of_[number] == NO_PIECE) {
+    // The name of a feature of the row as a part of the names of its products.
+    std::uint32_t part_of(std::size_t number) {
+        if (part_of_.size() <= number) part_of_.resize(number + 1, NO_PIECE);
+        if (part_of_[number] == NO_PIECE) {
             append(features_.data()[number]);
-            piece_of_[number] = names_.end_piece();
+            part_of_[number] = names_.end_part();
         }
-        return piece_of_[number];
+        return part_of_[number];
     }
 
     // 2 MB, for names that are not recent any more, once there are many in a batch.
@@ -662,7 +663,7 @@ private:
             Byte* const blanked = place_for(size);
             blanked[0] = blanked[size - 1] = Byte{' '};
             std::memcpy(blanked + 1, word.text, word.size);
-            each_piece(blanked, blanked + size, rule, starts_, [&](const Byte* p, const Byte* end) {
+            each_char_gram(blanked, blanked + size, rule, starts_, [&](const Byte* p, const Byte* end) {
                 const auto bytes = static_cast<std::size_t>(end - p);
                 add(Feature{hash_from(start, p, bytes), p, static_cast<std::uint32_t>(bytes), number});
             });
@@ -756,7 +757,7 @@ private:
     RecentNames recent_;                                  // names that were recorded
     NameFilter known_;                                    // more of them
     std::vector<std::uint64_t> whole_;                    // their hashes, where none may be missed
-    std::vector<std::uint32_t> piece_of_;                 // of features of the row, NO_PIECE if there is none yet
+    std::vector<std::uint32_t> part_of_;                  // of features of the row, NO_PIECE if there is none yet
     Buffer<std::uint32_t> unknown_;                       // numbers of features of the row that are not recent
     Buffer<Feature> products_;                            // those of the row that are not recent
     bool has_met_ = false;

@@ -109,8 +109,8 @@ protected:
     bool read_cell(FrameColumn& column, std::size_t at, double& y, double& weight) {
         if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, capacity_);
         if (column.cells.is_temporal()) return read_date(column, at);
-        char room[LONGEST_VALUE];
-        const Field field = column.cells.written(at, room);
+        char scratch[LONGEST_VALUE];
+        const Field field = column.cells.written(at, scratch);
         switch (column.reader.kind) {
             case Column::Kind::label:
                 return label(column.reader, field, y);
@@ -232,14 +232,14 @@ private:
 
     // A category of the present row.
     Feature written_text(const FrameColumn& column, const Feature& feature) {
-        char room[LONGEST_VALUE];
-        const Field field = column.cells.spelled(row_, room);
+        char scratch[LONGEST_VALUE];
+        const Field field = column.cells.spelled(row_, scratch);
         const auto size = static_cast<std::size_t>(field.end - field.data);
         return Feature{feature.hash, lasting(field.data, size), static_cast<std::uint32_t>(size), feature.group};
     }
 
     void refuse_cell(const FrameColumn& column, std::size_t at) {
-        char room[LONGEST_VALUE];
+        char scratch[LONGEST_VALUE];
         if (column.reader.kind == Column::Kind::categorical) {
             const bool is_text = column.cells.dictionary() == nullptr || has_entry(column, at);
             if (is_text)
@@ -248,7 +248,7 @@ private:
                 refuse("expected an entry of the dictionary, got none in column " + column.reader.name);
             return;
         }
-        misfit(column.reader, column.cells.written(at, room));
+        misfit(column.reader, column.cells.written(at, scratch));
     }
 
     // A cell of a date or a time of Arrow's own.
@@ -305,9 +305,9 @@ private:
 
     // The numbers of a float32 column as a CSV file has them: 0.7 is not below 0.7.
     static void as_written(FrameColumn& column, std::size_t from, std::size_t count) {
-        char room[LONGEST_VALUE];
+        char scratch[LONGEST_VALUE];
         for (std::size_t i = 0; i < count; ++i) {
-            const Field field = column.cells.written(from + i, room);
+            const Field field = column.cells.written(from + i, scratch);
             parse_number(field.data, field.end, column.values[i]);
         }
     }
@@ -319,7 +319,7 @@ private:
 
     void load_booleans(FrameColumn& column, std::size_t from, std::size_t count) {
         const bool is_typed = column.cells.type() == ArrowColumn::Type::boolean;
-        char room[LONGEST_VALUE];
+        char scratch[LONGEST_VALUE];
         for (std::size_t i = 0; i < count; ++i) {
             bool truth = false;
             column.states[i] = State::present;
@@ -327,7 +327,7 @@ private:
                 column.states[i] = State::absent;
             } else if (is_typed) {
                 truth = column.cells.boolean(from + i);
-            } else if (const Field field = trimmed(column.cells.written(from + i, room));
+            } else if (const Field field = trimmed(column.cells.written(from + i, scratch));
                        !parse_boolean(field, truth)) {
                 column.states[i] = is_absent(field) ? State::absent : State::bad;
             }
@@ -360,8 +360,8 @@ private:
     }
 
     void load_category(FrameColumn& column, std::size_t from, std::size_t i, bool checks) {
-        char room[LONGEST_VALUE];
-        const Field field = column.cells.written(from + i, room);
+        char scratch[LONGEST_VALUE];
+        const Field field = column.cells.written(from + i, scratch);
         const auto size = static_cast<std::size_t>(field.end - field.data);
         column.states[i] = size == 0 ? State::absent : State::present;
         if (size == 0) return;
@@ -420,9 +420,9 @@ private:
         if (column.cells.is_missing(from + i)) return;
         column.states[i] = State::bad;
         if (number >= column.entries.size()) return;
-        char room[LONGEST_VALUE];
+        char scratch[LONGEST_VALUE];
         const ArrowColumn& dictionary = *column.cells.dictionary();
-        const Field field = dictionary.written(number, room);
+        const Field field = dictionary.written(number, scratch);
         const auto size = static_cast<std::size_t>(field.end - field.data);
         if (column.has_high_bytes && !is_utf8(field.data, field.end)) return;
         column.states[i] = size == 0 ? State::absent : State::present;
@@ -694,8 +694,8 @@ private:
     // known.
     bool meet(FrameColumn& column, std::uint64_t number, std::uint64_t& hash) {
         if (column.slots[number] != UNMET) return true;
-        char room[LONGEST_VALUE];
-        const Field field = column.cells.dictionary()->written(number, room);
+        char scratch[LONGEST_VALUE];
+        const Field field = column.cells.dictionary()->written(number, scratch);
         const auto size = static_cast<std::size_t>(field.end - field.data);
         if (column.has_high_bytes && !is_utf8(field.data, field.end)) return false;
         if (size == 0) {

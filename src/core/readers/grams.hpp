@@ -1,12 +1,13 @@
-// N-grams: neighbouring features of a text column or a namespace, such as "free ^ prize", and pieces of their words.
+// N-grams: neighbouring features of a text column or a namespace, such as "free ^ prize", and character n-grams of
+// their words.
 //
 // As in Vowpal Wabbit, words = n makes all grams of 2 to n features in their order, with up to `skips` features left
 // out within each; every gram has the value 1. The hash is made of those of its features,
 //
 //   g = h_1;  g = mix(g + K1) + h_k for k = 2, ..., n;  mix(g + n K0)
 //
-// and depends on their order. A piece is a run of characters of a word between two blanks, " free ": a name of the
-// namespace "column~". No text is built for either.
+// and depends on their order. A character n-gram is a run of characters of a word between two blanks, " free ": a name
+// of the namespace "column~". No text is built for either.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ namespace ftprl {
 struct GramRule {
     std::size_t words = 0;                  // the longest gram
     std::size_t skips = 0;                  // features left out within a gram, at most
-    std::size_t shortest = 0, longest = 0;  // characters of a piece; 0 for none
+    std::size_t shortest = 0, longest = 0;  // characters of one of a word; 0 for none
     // The places of a gram's features behind the first, for each kind of gram.
     std::vector<std::vector<std::uint32_t>> masks;
 };
@@ -49,10 +50,10 @@ public:
     // The rule for a group of features: a column by its name, a namespace also by its first letter; null for none.
     const GramRule* rule_of(const Byte* name, std::size_t size, bool is_namespace) const {
         const std::string own(name, name + size);
-        auto found = rules_.find(own);
-        if (is_namespace && found == rules_.end() && size > 1) found = rules_.find(own.substr(0, 1));
-        if (is_namespace && found == rules_.end()) found = rules_.find("*");
-        return found == rules_.end() ? nullptr : &found->second;
+        auto match = rules_.find(own);
+        if (is_namespace && match == rules_.end() && size > 1) match = rules_.find(own.substr(0, 1));
+        if (is_namespace && match == rules_.end()) match = rules_.find("*");
+        return match == rules_.end() ? nullptr : &match->second;
     }
 
     static std::uint64_t joined(std::uint64_t gram, std::uint64_t next) noexcept {
@@ -80,12 +81,12 @@ private:
     std::unordered_map<std::string, GramRule> rules_;
 };
 
-// Calls make(first, end) for every piece of the word [p, end) between two blanks, which the caller put around it:
-// `shortest` to `longest` characters each, or the whole if it has fewer than `shortest`. Bytes that begin no
+// Calls make(first, end) for every character n-gram of the word [p, end) between two blanks, which the caller put
+// around it: `shortest` to `longest` characters each, or the whole if it has fewer than `shortest`. Bytes that begin no
 // character count as one.
 template <class Make>
-void each_piece(const Byte* p, const Byte* end, const GramRule& rule, std::vector<const Byte*>& starts,
-                const Make& make) {
+void each_char_gram(const Byte* p, const Byte* end, const GramRule& rule, std::vector<const Byte*>& starts,
+                    const Make& make) {
     starts.clear();
     for (const Byte* q = p; q != end; ++q) {
         if ((*q & 0xc0) != 0x80 || q == p) starts.push_back(q);

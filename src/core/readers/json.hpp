@@ -185,8 +185,8 @@ private:
         return reader_.number(scope, Field{first, p_, limit_}, place);
     }
 
-    // Behind the quote. A string with escapes is put into `room`.
-    bool string(Field& out, std::string& room) {
+    // Behind the quote. A string with escapes is put into `scratch`.
+    bool string(Field& out, std::string& scratch) {
         const Byte* const first = p_;
         const Byte* const stop = end_of_text(first);
         if (stop >= end_) return unclosed();
@@ -194,9 +194,9 @@ private:
         p_ = stop + 1;
         if (*stop == '\\') {
             p_ = stop;
-            if (!unescape(first, room)) return false;
-            const auto* const text = reinterpret_cast<const Byte*>(room.data());
-            out = Field{text, text + room.size(), text + room.size()};
+            if (!unescape(first, scratch)) return false;
+            const auto* const text = reinterpret_cast<const Byte*>(scratch.data());
+            out = Field{text, text + scratch.size(), text + scratch.size()};
         }
         if ((!has_high_bytes_ && *stop != '\\') || is_utf8(out.data, out.end)) return true;
         p_ = first;
@@ -210,8 +210,8 @@ private:
             const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
             const __m128i stops =
                 _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
-            const auto found = static_cast<unsigned>(_mm_movemask_epi8(stops));
-            if (found != 0) return p + __builtin_ctz(found);
+            const auto match = static_cast<unsigned>(_mm_movemask_epi8(stops));
+            if (match != 0) return p + __builtin_ctz(match);
             p += 16;
         }
 #endif
@@ -224,25 +224,25 @@ private:
     }
 
     // From the first backslash, at p_, to behind the closing quote.
-    bool unescape(const Byte* first, std::string& room) {
-        room.assign(first, p_);
+    bool unescape(const Byte* first, std::string& scratch) {
+        scratch.assign(first, p_);
         for (;;) {
             const Byte* const stop = quote_(p_, limit_);
             if (stop >= end_) return unclosed();
-            room.append(p_, stop);
+            scratch.append(p_, stop);
             p_ = stop + 1;
             if (*stop == '"') return true;
             if (p_ == end_) return unclosed();
-            if (!escape(*p_++, room)) return false;
+            if (!escape(*p_++, scratch)) return false;
         }
     }
 
-    bool escape(Byte byte, std::string& room) {
+    bool escape(Byte byte, std::string& scratch) {
         static constexpr const char* KNOWN = "\"\\/bfnrt";
         static constexpr const char* MEANT = "\"\\/\b\f\n\r\t";
         const char* const known = byte == 0 ? nullptr : std::strchr(KNOWN, byte);
         if (known != nullptr) {
-            room.push_back(MEANT[known - KNOWN]);
+            scratch.push_back(MEANT[known - KNOWN]);
             return true;
         }
         std::uint32_t code = 0, low = 0;
@@ -253,7 +253,7 @@ private:
             code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
             if (low < 0xdc00 || low > 0xdfff) code = 0xd800;  // half of a character, which is none in UTF-8
         }
-        detail::encode(code, room);
+        detail::encode(code, scratch);
         return true;
     }
 

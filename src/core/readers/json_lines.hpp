@@ -25,13 +25,13 @@
 namespace ftprl {
 
 // A number as other readers of JSON would spell it as a category: whole numbers as they are, others as Python does.
-inline Field spelled(const Field& number, char (&room)[LONGEST_VALUE]) {
+inline Field spelled(const Field& number, char (&scratch)[LONGEST_VALUE]) {
     for (const Byte* p = number.data; p != number.end; ++p) {
         if (*p != '.' && *p != 'e' && *p != 'E') continue;
         double value = 0.0;
         if (parse_number(number.data, number.end, value) != Parsed::ok) break;
-        const auto* const end = reinterpret_cast<const Byte*>(write_value(room, value));
-        return Field{reinterpret_cast<const Byte*>(room), end, end};
+        const auto* const end = reinterpret_cast<const Byte*>(write_value(scratch, value));
+        return Field{reinterpret_cast<const Byte*>(scratch), end, end};
     }
     const bool is_minus_zero = number.end - number.data == 2 && number.data[0] == '-' && number.data[1] == '0';
     return is_minus_zero ? Field{number.data + 1, number.end, number.limit} : number;
@@ -124,7 +124,7 @@ private:
         next_ = 0;
         passing_.clear();
         current_ = &root_;
-        pieces_.clear();
+        key_features_.clear();
         rows.begin(static_cast<std::size_t>(line_end_ - line_) / 2 + 1 + known_capacity_);
     }
 
@@ -186,7 +186,7 @@ private:
             rank += node->rank != UNRANKED ? 1 : 0;
         }
         std::size_t ranked = 0;
-        for (const Piece& one : pieces_) ranked += one.rank != UNRANKED ? 1 : 0;
+        for (const KeyFeatures& one : key_features_) ranked += one.rank != UNRANKED ? 1 : 0;
         is_good = is_good && (!marks_missing() || (rank == known_.size() && ranked == rank));
         failures_ = is_good ? 0 : failures_ + 1;
         if (!is_good) shape_.forget();
@@ -203,8 +203,8 @@ private:
     // ---- missing values ----
 
     // The features of a key begin here.
-    Scope piece(Node* node) {
-        if (marks_missing()) pieces_.push_back(Piece{node->rank, rows.size()});
+    Scope begin_key(Node* node) {
+        if (marks_missing()) key_features_.push_back(KeyFeatures{node->rank, rows.size()});
         return current_ = node;
     }
 
@@ -214,12 +214,12 @@ private:
         const std::size_t size = rows.size();
         std::size_t next = 0;
         bool is_arranged = true;
-        for (std::size_t i = 0; i < pieces_.size() && is_arranged; ++i) {
-            const bool is_empty = end_of(i, size) == pieces_[i].first;
-            if (pieces_[i].rank == UNRANKED) {
+        for (std::size_t i = 0; i < key_features_.size() && is_arranged; ++i) {
+            const bool is_empty = end_of(i, size) == key_features_[i].first;
+            if (key_features_[i].rank == UNRANKED) {
                 is_arranged = is_empty || next == known_.size();
             } else {
-                is_arranged = pieces_[i].rank == next++;
+                is_arranged = key_features_[i].rank == next++;
             }
         }
         if (is_arranged && next == known_.size()) return;
@@ -228,12 +228,12 @@ private:
         std::vector<Feature> features;
         if (rows.log.is_on()) features.assign(rows.log.features(), rows.log.features() + size);
         by_rank_.assign(known_.size(), {});
-        for (std::size_t i = 0; i < pieces_.size(); ++i) {
-            if (pieces_[i].rank != UNRANKED) by_rank_[pieces_[i].rank].push_back(i);
+        for (std::size_t i = 0; i < key_features_.size(); ++i) {
+            if (key_features_[i].rank != UNRANKED) by_rank_[key_features_[i].rank].push_back(i);
         }
         rows.set_size(0);
         const auto copy = [&](std::size_t i) {
-            for (std::size_t k = pieces_[i].first; k < end_of(i, size); ++k) {
+            for (std::size_t k = key_features_[i].first; k < end_of(i, size); ++k) {
                 if (!features.empty()) rows.log.features()[rows.size()] = features[k];
                 rows.add(slots[k], values[k]);
             }
@@ -242,13 +242,13 @@ private:
             if (by_rank_[rank].empty()) missing(known_[rank]);
             for (const std::size_t i : by_rank_[rank]) copy(i);
         }
-        for (std::size_t i = 0; i < pieces_.size(); ++i) {
-            if (pieces_[i].rank == UNRANKED) copy(i);
+        for (std::size_t i = 0; i < key_features_.size(); ++i) {
+            if (key_features_[i].rank == UNRANKED) copy(i);
         }
     }
 
-    std::size_t end_of(std::size_t piece, std::size_t size) const noexcept {
-        return piece + 1 < pieces_.size() ? pieces_[piece + 1].first : size;
+    std::size_t end_of(std::size_t key, std::size_t size) const noexcept {
+        return key + 1 < key_features_.size() ? key_features_[key + 1].first : size;
     }
 
     // ---- what a walk asks for ----
@@ -259,18 +259,18 @@ private:
         return last != nullptr && last->parent == object ? &last->text : nullptr;
     }
 
-    Scope enter_expected(Scope) { return piece(order_[next_++]); }
+    Scope enter_expected(Scope) { return begin_key(order_[next_++]); }
 
     Scope enter(Scope object, const Field& key) {
         is_regular_ = false;
         if (object->role == Node::Role::entry) return entry_part(key);
-        return piece(look_up(object, std::string(key.data, key.end)));
+        return begin_key(look_up(object, std::string(key.data, key.end)));
     }
 
     Node* look_up(const Node* object, std::string key) {
         path_ = object == &root_ ? key : object->elements.name + "." + key;
-        auto found = nodes_.find(path_);
-        if (found == nodes_.end()) {
+        auto match = nodes_.find(path_);
+        if (match == nodes_.end()) {
             const auto known = kinds_.find(path_);
             const bool is_new = known == kinds_.end();
             const Kind kind = is_new ? Kind::numeric : known->second.kind;
@@ -278,15 +278,15 @@ private:
             const bool lasts = !is_new || nodes_.size() < kinds_.size() + MOST_NEW_NAMES;
             Node fresh = node(kind, path_, std::move(key), object, is_new, lasts, rank);
             if (!lasts) return &passing_.emplace_back(std::move(fresh));
-            found = nodes_.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
+            match = nodes_.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
         }
         if (next_ < order_.size()) {
-            order_[next_] = found->second.get();
+            order_[next_] = match->second.get();
         } else if (next_ < LONGEST_ORDER) {
-            order_.push_back(found->second.get());
+            order_.push_back(match->second.get());
         }
         ++next_;
-        return found->second.get();
+        return match->second.get();
     }
 
     static bool skips(const Node* scope) { return scope->reader.kind == Kind::ignore; }
@@ -296,9 +296,9 @@ private:
         if (scope->by_value && !reads_others) return true;
         const bool is_numeric = scope->by_value || scope->reader.kind == Kind::numeric;
         if (!is_numeric) {
-            char room[LONGEST_VALUE];
+            char scratch[LONGEST_VALUE];
             const bool is_feature = scope->reader.kind == Kind::categorical || scope->reader.kind == Kind::text;
-            return field(*scope, is_feature ? spelled(text, room) : text, place);
+            return field(*scope, is_feature ? spelled(text, scratch) : text, place);
         }
         double value = 0.0;
         if (!parsed_number(scope->reader, text, value)) return false;
@@ -397,7 +397,7 @@ private:
         }
     }
 
-    // Whether a text is part of the line, and not of a room that the next value may use.
+    // Whether a text is part of the line, and not of a space that the next value may use.
     bool stays(const Field& field) const noexcept {
         const std::less<const Byte*> is_before;
         return !is_before(field.data, line_) && is_before(field.data, line_end_);
@@ -450,12 +450,12 @@ private:
     }
 
     bool entry_number(const Node* part, const Field& text) {
-        char room[LONGEST_VALUE];
+        char scratch[LONGEST_VALUE];
         if (part->role == Node::Role::entry_value) {
             if (!parsed_number(owner_->reader, text, entry_number_)) return false;
             value_ = EntryValue::number;
         }
-        return keep(part, spelled(text, room));
+        return keep(part, spelled(text, scratch));
     }
 
     bool entry_text(const Node* part, const Field& text) {
@@ -488,11 +488,11 @@ private:
     std::vector<ColumnReader> known_;  // columns of features
     std::size_t known_capacity_ = 0;
     // The keys of the current row, each with the first of its features, and then by their ranks.
-    struct Piece {
+    struct KeyFeatures {
         std::size_t rank;
         std::size_t first;
     };
-    std::vector<Piece> pieces_;
+    std::vector<KeyFeatures> key_features_;
     std::vector<std::vector<std::size_t>> by_rank_;
     std::unordered_map<std::string, std::unique_ptr<Node>> nodes_;  // by path
     Node root_;

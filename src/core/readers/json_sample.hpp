@@ -63,9 +63,9 @@ private:
     Scope enter(Scope object, const Field& key) {
         std::string path = object == ROOT ? std::string() : paths_[object] + ".";
         path.append(key.data, key.end);
-        const auto [found, is_new] = numbers_.emplace(path, paths_.size());
+        const auto [match, is_new] = numbers_.emplace(path, paths_.size());
         if (is_new) paths_.push_back(std::move(path));
-        const Scope scope = found->second;
+        const Scope scope = match->second;
         if (next_ < LONGEST_ORDER) {
             if (next_ >= order_.size()) order_.emplace_back();
             order_[next_++] = Known{object, scope, ExpectedKey(std::string(key.data, key.end))};

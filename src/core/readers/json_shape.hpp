@@ -96,9 +96,9 @@ public:
             const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
             const __m128i stops =
                 _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
-            const auto found = static_cast<unsigned>(_mm_movemask_epi8(stops));
-            if (found != 0) {
-                const unsigned size = detail::lowest_bit(found);
+            const auto match = static_cast<unsigned>(_mm_movemask_epi8(stops));
+            if (match != 0) {
+                const unsigned size = detail::lowest_bit(match);
                 const auto high = static_cast<unsigned>(_mm_movemask_epi8(text));
                 stop = p + size;
                 is_plain = (high & ((1u << size) - 1)) == 0;

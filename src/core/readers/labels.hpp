@@ -132,8 +132,8 @@ private:
         std::string text(p, end);
         const std::uint64_t hash = hash_bytes(p, static_cast<std::size_t>(end - p), 0);
         y = FIRST_CODE * (1.0 + static_cast<double>(hash >> 12) * 0x1p-52);
-        const auto found = texts_.emplace(y, text);
-        if (found.second || found.first->second == text) return true;
+        const auto match = texts_.emplace(y, text);
+        if (match.second || match.first->second == text) return true;
         return refuse("expected classes whose names differ in their hash", p, end, fault);
     }
 

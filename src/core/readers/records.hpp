@@ -66,8 +66,8 @@ public:
 
     // How the values of a name are read; null when they are left out.
     const Name* find_name(const std::string& name) {
-        const auto found = names_.find(name);
-        if (found != names_.end()) return &found->second;
+        const auto match = names_.find(name);
+        if (match != names_.end()) return &match->second;
         if (!reads_others_) return nullptr;
         const bool lasts = names_.size() - known_names_ < MOST_NEW_NAMES;
         Name fresh{reader_of(Column{Column::Kind::numeric, name}, lasts), true, lasts};
@@ -77,20 +77,20 @@ public:
     }
     // Whether its kind was given.
     bool knows(const std::string& name) const {
-        const auto found = names_.find(name);
-        return found != names_.end() && !found->second.by_value;
+        const auto match = names_.find(name);
+        return match != names_.end() && !match->second.by_value;
     }
     // Whether the values of this name, which may be a dict, are left out as a whole.
     bool ignores(const std::string& name) const {
-        const auto found = names_.find(name);
-        return found != names_.end() && found->second.reader.kind == Column::Kind::ignore;
+        const auto match = names_.find(name);
+        return match != names_.end() && match->second.reader.kind == Column::Kind::ignore;
     }
 
     // Refuses several values, such as those of a dict, where the label, the weight or the delay is expected.
     bool may_have_several(const std::string& name, const char* what) {
-        const auto found = names_.find(name);
-        if (found == names_.end() || found->second.by_value || makes_features(found->second.reader.kind)) return true;
-        refuse_value(std::string("expected one value, got ") + what + " in column " + found->second.reader.name);
+        const auto match = names_.find(name);
+        if (match == names_.end() || match->second.by_value || makes_features(match->second.reader.kind)) return true;
+        refuse_value(std::string("expected one value, got ") + what + " in column " + match->second.reader.name);
         return false;
     }
 
@@ -102,9 +102,9 @@ public:
             elements_ = &passing_elements_.front();
             return;
         }
-        auto found = known_elements_.find(path);
-        if (found == known_elements_.end()) found = known_elements_.emplace(path, elements_of(path)).first;
-        elements_ = &found->second;
+        auto match = known_elements_.find(path);
+        if (match == known_elements_.end()) match = known_elements_.emplace(path, elements_of(path)).first;
+        elements_ = &match->second;
     }
     // The next value is the element at this place, or the one with this name.
     void set_place(std::size_t place) {
@@ -160,9 +160,9 @@ public:
             if (is_good_) add_number_of(name, value ? 1.0 : 0.0);
             return;
         }
-        char room[LONGEST_VALUE];
-        const auto* const end = reinterpret_cast<const Byte*>(write_value(room, value));
-        add_text(name, Field{reinterpret_cast<const Byte*>(room), end, end});
+        char scratch[LONGEST_VALUE];
+        const auto* const end = reinterpret_cast<const Byte*>(write_value(scratch, value));
+        add_text(name, Field{reinterpret_cast<const Byte*>(scratch), end, end});
     }
 
     void refuse_value(std::string message) {

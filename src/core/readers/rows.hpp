@@ -118,10 +118,10 @@ public:
     double* row_values() noexcept { return row_values_.data(); }
     std::size_t size() const noexcept { return size_; }
     void set_size(std::size_t size) noexcept { size_ = size; }
-    // Makes room for `capacity` more features of the current row.
+    // Makes space for `capacity` more features of the current row.
     void reserve(std::size_t capacity) {
         const std::size_t before = indices.size();
-        indices.resize(before + size_);  // what moves when there is no room
+        indices.resize(before + size_);  // what moves when there is no space
         indices.reserve(capacity + 1);   // and the intercept
         indices.resize(before);
         row_values_.resize(size_);
@@ -205,7 +205,7 @@ public:
         if (records) log.record(count() - 1);
         return true;
     }
-    // Makes room for rows of `features` features each that are added by add_ones.
+    // Makes space for rows of `features` features each that are added by add_ones.
     void reserve_ones(std::size_t count, std::size_t features) {
         indices.reserve(count * (features + 1));
         indptr.reserve(count);
@@ -214,8 +214,8 @@ public:
     }
     // Whether a row may be added by add_ones: nothing but slots, labels and weights is kept.
     bool takes_ones() const noexcept { return !keeps_delays_ && !log.is_on(); }
-    // A row of features with the value 1 whose slots stand `stride` apart, within what reserve_ones made room for: what
-    // `begin`, `set_unit_values` and `finish` would add.
+    // A row of features with the value 1 whose slots stand `stride` apart, within what reserve_ones made space for:
+    // what `begin`, `set_unit_values` and `finish` would add.
     void add_ones(const std::uint32_t* slots, std::size_t stride, std::size_t count, double label, double importance) {
         if (++stamp_ == 0) {
             seen_.fill(0);
@@ -235,7 +235,7 @@ public:
             cell = stamp;
         }
         if (doubted >= MOST_DOUBTS) {  // not all of them are known
-            begin(count);              // moves nothing, since there is room
+            begin(count);              // moves nothing, since there is space
             size_ = count;
             row_has_unit_values_ = true;
             finish(label, importance);  // ones always fit

@@ -12,7 +12,7 @@ namespace ftprl {
 
 inline constexpr std::size_t LONGEST_NUMBER = 32;
 
-// The shortest text that reads back as the same number, at `out`, which has room for LONGEST_NUMBER bytes; returns its
+// The shortest text that reads back as the same number, at `out`, which has space for LONGEST_NUMBER bytes; returns its
 // end.
 inline char* write_number(char* out, double value) noexcept {
 #if defined(__cpp_lib_to_chars)
@@ -49,16 +49,16 @@ template <class T>
 std::string feature_lines(const std::vector<std::string>& begin, const std::int64_t* indptr,
                           const std::uint32_t* indices, const T* values) {
     std::string text;
-    char room[2 * LONGEST_NUMBER];
+    char scratch[2 * LONGEST_NUMBER];
     for (std::size_t row = 0; row < begin.size(); ++row) {
         text += begin[row];
         for (std::int64_t i = indptr[row]; i < indptr[row + 1]; ++i) {
-            char* out = room;
+            char* out = scratch;
             *out++ = ' ';
-            out = std::to_chars(out, room + sizeof(room), indices[i]).ptr;
+            out = std::to_chars(out, scratch + sizeof(scratch), indices[i]).ptr;
             *out++ = ':';
             out = write_number(out, values[i]);
-            text.append(room, out);
+            text.append(scratch, out);
         }
         text += '\n';
     }

@@ -223,8 +223,8 @@ private:
                 _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' ')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\t')));
             const __m128i mark =
                 _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('|')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(':')));
-            const auto found = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(blank, mark)));
-            return (found & ((1u << (text.end - p)) - 1)) != 0;
+            const auto match = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(blank, mark)));
+            return (match & ((1u << (text.end - p)) - 1)) != 0;
         }
 #endif
         for (; p != text.end; ++p) {
@@ -309,7 +309,7 @@ private:
         if (place != NO_PLACE) return refuse_element("text");
         const auto key = static_cast<std::size_t>(level->key.end - level->key.data);
         const auto size = static_cast<std::size_t>(text.end - text.data);
-        room(key + size);
+        scratch(key + size);
         Byte* const name = joined_.data();
         std::copy(level->key.data, level->key.end, name);
         for (std::size_t i = 0; i < size; ++i) name[key + i] = detail::VW_NAME_BYTES.of[text.data[i]];
@@ -317,7 +317,7 @@ private:
         return true;
     }
 
-    void room(std::size_t size) {
+    void scratch(std::size_t size) {
         if (joined_.size() < size + SLACK) joined_.resize(2 * size + SLACK);
     }
 

@@ -37,8 +37,8 @@ public:
             const std::lock_guard<std::mutex> lock(mutex_);
             std::size_t best = count_;
             for (std::size_t i = 0; i < count_; ++i) {
-                const std::size_t found = kept_[i]->size;
-                if (found >= size && found / 4 <= size && (best == count_ || found < kept_[best]->size)) best = i;
+                const std::size_t match = kept_[i]->size;
+                if (match >= size && match / 4 <= size && (best == count_ || match < kept_[best]->size)) best = i;
             }
             if (best != count_) return remove(best) + 1;
         }

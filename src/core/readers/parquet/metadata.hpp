@@ -184,7 +184,7 @@ inline void read_pair(Thrift& in, std::string& arrow_schema) {
 // The metadata in [p, end). Columns and row groups fit each other, and every part of a column is within the first
 // `size` bytes of the file.
 inline Metadata read_metadata(const Byte* p, const Byte* end, std::int64_t size) {
-    Metadata found;
+    Metadata match;
     Thrift in(p, end);
     std::vector<Leaf> schema;
     in.structure([&](std::int64_t id, int type) {
@@ -192,24 +192,24 @@ inline Metadata read_metadata(const Byte* p, const Byte* end, std::int64_t size)
         if (id == 2) {
             in.elements([&](int) { schema.push_back(detail::read_leaf(in)); });
         } else if (id == 4) {
-            in.elements([&](int) { found.groups.push_back(detail::read_group(in)); });
+            in.elements([&](int) { match.groups.push_back(detail::read_group(in)); });
         } else if (id == 5) {
-            in.elements([&](int) { detail::read_pair(in, found.arrow_schema); });
+            in.elements([&](int) { detail::read_pair(in, match.arrow_schema); });
         } else {
             return false;
         }
         return true;
     });
     if (schema.empty()) throw Damaged("a file without a schema");
-    found.leaves.assign(schema.begin() + 1, schema.end());
-    for (const Leaf& leaf : found.leaves) found.is_flat = found.is_flat && leaf.children == 0 && leaf.repetition < 2;
-    if (!found.is_flat) return found;
-    if (schema[0].children != static_cast<std::int64_t>(found.leaves.size())) throw Damaged("a schema that is cut");
-    for (const RowGroup& group : found.groups) {
-        if (group.chunks.size() != found.leaves.size() || group.rows < 0) throw Damaged("a row group of other columns");
+    match.leaves.assign(schema.begin() + 1, schema.end());
+    for (const Leaf& leaf : match.leaves) match.is_flat = match.is_flat && leaf.children == 0 && leaf.repetition < 2;
+    if (!match.is_flat) return match;
+    if (schema[0].children != static_cast<std::int64_t>(match.leaves.size())) throw Damaged("a schema that is cut");
+    for (const RowGroup& group : match.groups) {
+        if (group.chunks.size() != match.leaves.size() || group.rows < 0) throw Damaged("a row group of other columns");
         for (std::size_t i = 0; i < group.chunks.size(); ++i) {
             const Chunk& chunk = group.chunks[i];
-            Leaf& leaf = found.leaves[i];
+            Leaf& leaf = match.leaves[i];
             const bool is_inside = chunk.offset() >= 4 && chunk.size >= 0 && chunk.offset() <= size - chunk.size;
             if (chunk.type != leaf.type || chunk.values != group.rows || (chunk.size != 0 && !is_inside)) {
                 throw Damaged("a part of a column that is not in the file");
@@ -218,12 +218,12 @@ inline Metadata read_metadata(const Byte* p, const Byte* end, std::int64_t size)
             leaf.codecs |= std::int64_t{1} << (chunk.codec < 0 || chunk.codec > 62 ? 62 : chunk.codec);
         }
     }
-    return found;
+    return match;
 }
 
 // The columns that are in no other and have a dictionary in the first row group, by the metadata in [p, end).
 inline std::vector<std::string> columns_with_dictionaries(const Byte* p, const Byte* end) {
-    std::vector<std::string> found;
+    std::vector<std::string> match;
     bool is_first = true;
     Thrift in(p, end);
     in.structure([&](std::int64_t id, int type) {
@@ -231,13 +231,13 @@ inline std::vector<std::string> columns_with_dictionaries(const Byte* p, const B
         in.elements([&](int) {
             const RowGroup group = detail::read_group(in);
             for (const Chunk& chunk : group.chunks) {
-                if (is_first && chunk.dictionary_offset > 0 && !chunk.name.empty()) found.push_back(chunk.name);
+                if (is_first && chunk.dictionary_offset > 0 && !chunk.name.empty()) match.push_back(chunk.name);
             }
             is_first = false;
         });
         return true;
     });
-    return found;
+    return match;
 }
 
 // What stands before a page.

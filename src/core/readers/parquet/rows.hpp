@@ -85,7 +85,7 @@ private:
         Wanted wanted;
     };
 
-    static constexpr std::size_t GUESS = std::size_t{1} << 16;  // bytes of text for which room is made at a time
+    static constexpr std::size_t GUESS = std::size_t{1} << 16;  // bytes of text for which space is made at a time
     static constexpr std::size_t AHEAD = std::size_t{1} << 12;  // bytes that are decompressed at a time
 
     static std::size_t aligned(std::size_t size) noexcept { return (size + 63) / 64 * 64; }
@@ -213,20 +213,20 @@ private:
 
     void read_booleans(Pages& pages, Byte* out, std::size_t row, std::size_t part, const std::uint32_t* levels,
                        std::size_t present) {
-        std::uint32_t* const found = codes(present);
+        std::uint32_t* const match = codes(present);
         if (pages.has_runs) {
-            pages.codes.read(found, present);
+            pages.codes.read(match, present);
         } else {
             if (pages.is_coded) throw Damaged("a page in another form than the end of the file says");
             if (present > 8 * static_cast<std::size_t>(pages.values_end - pages.values) - pages.bit) throw too_short();
             pages.prepare((pages.bit + present + 7) / 8);
             for (std::size_t i = 0; i < present; ++i, ++pages.bit) {
-                found[i] = pages.values[pages.bit / 8] >> (pages.bit % 8) & 1u;
+                match[i] = pages.values[pages.bit / 8] >> (pages.bit % 8) & 1u;
             }
         }
         for (std::size_t i = 0, next = 0; i < part; ++i) {
             if (levels != nullptr && levels[i] == 0) continue;
-            if (found[next++] != 0) out[(row + i) / 8] |= static_cast<Byte>(1u << ((row + i) % 8));
+            if (match[next++] != 0) out[(row + i) / 8] |= static_cast<Byte>(1u << ((row + i) % 8));
         }
     }
 

@@ -153,11 +153,11 @@ private:
         if (left_ == 0) throw broken();
         const Byte tag = *in_->data();
         take(1);
-        const auto room = static_cast<std::size_t>(stop_ - out_);
+        const auto scratch = static_cast<std::size_t>(stop_ - out_);
         if ((tag & 3) == 0) {
             std::size_t count = (tag >> 2) + std::size_t{1};
             if (count > 60) count = number(count - 60) + 1;
-            if (count > left_ || count > room) throw broken();
+            if (count > left_ || count > scratch) throw broken();
             while (count > 0) {
                 in_->fill(1);
                 const std::size_t part = std::min(count, in_->there());
@@ -170,7 +170,7 @@ private:
         }
         const detail::CopyTag copy = detail::COPY_TAGS[tag];
         const std::size_t distance = copy.high | number(copy.width);
-        if (distance == 0 || distance > static_cast<std::size_t>(out_ - first_) || copy.count > room) throw broken();
+        if (distance == 0 || distance > static_cast<std::size_t>(out_ - first_) || copy.count > scratch) throw broken();
         for (std::size_t i = 0; i < copy.count; ++i) out_[i] = (out_ - distance)[i];
         out_ += copy.count;
     }
