@@ -87,3 +87,27 @@ def test_a_loss_that_is_no_number_stays_out_of_the_calibration(name: str) -> Non
     assert engine.calibration is not None
     assert engine.calibration[:, 0].sum() == 3.0 + 1e29
     assert np.isfinite(engine.calibration).all()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("float64", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "huber", "poisson", "hinge"])
+def test_rows_with_and_without_gradients_that_are_cut(name: str, float64: bool, loss: str) -> None:
+    """Rows whose gradients are all small are learned by a shorter loop, and with a receipt none is: the same bits."""
+    rng = np.random.default_rng(3)
+    sizes = 10.0 ** rng.choice([-29, -3, 0, 0, 0, 5, 20, 29], size=(120, 6))
+    values = sizes * rng.normal(size=sizes.shape)
+    y = np.where(rng.random(120) < 0.5, 1.0, -1.0) if loss == "hinge" else 10.0 ** rng.choice([0, 0, 1, 9, 28], 120)
+    weight = 10.0 ** rng.choice([-9, 0, 0, 9, 29], 120)
+    batch = Batch.from_rows([dict(enumerate(map(float, row))) for row in values], y=y, weight=weight)
+    spec = Spec(loss=loss, dim=8, scale="auto", float64=float64)
+    use_instruction_set(name)
+    engines = [Engine(spec, receipt=receipt) for receipt in (False, True)]
+    use_instruction_set("")
+    scores = np.empty((2, 120))
+    for engine, own in zip(engines, scores, strict=True):
+        engine.learn(batch, scores=own)
+    assert np.isfinite(scores).all()
+    np.testing.assert_array_equal(scores[0], scores[1])
+    for part in ("z", "R"):
+        np.testing.assert_array_equal(engines[0].parts[part], engines[1].parts[part])

@@ -58,6 +58,17 @@ bool fill_index(ColumnIndex& index, int count) {
     return true;
 }
 
+// Whether all columns have low numbers of their own, and a table by these.
+bool fill_directly(ColumnIndex& index, int count) {
+    std::fill(std::begin(index.column), std::end(index.column), static_cast<std::uint8_t>(MOST_DENSE));
+    for (int j = 0; j < count; ++j) {
+        const std::uint32_t cell = index.cell[j];
+        if (cell == 0 || cell >= std::size(index.column) || index.column[cell] != MOST_DENSE) return false;
+        index.column[cell] = static_cast<std::uint8_t>(j);
+    }
+    return true;
+}
+
 // Whether a watched column is one of numbers that most rows have.
 bool is_dense(const double* column, double rows) {
     const double deviation = std::sqrt(column[SQUARES] / rows);
@@ -65,12 +76,29 @@ bool is_dense(const double* column, double rows) {
            deviation > LEAST_DEVIATION * std::fabs(column[MEAN]);
 }
 
+Logarithms make_logarithms() {
+    Logarithms made = {};
+    for (int n = 1; n <= MOST_EXPERTS; ++n) {
+        const volatile double number = n;  // a compiler may round a logarithm that it knows in another way
+        made.of[n] = std::log(number);
+    }
+    return made;
+}
+
 }  // namespace
+
+const Logarithms LOGARITHMS = make_logarithms();
 
 void index_columns(const DenseBlock& b, ColumnIndex& index) {
     const int count = b.active + b.watched;
     std::copy(b.cells, b.cells + count, index.cell);
     std::fill(index.cell + count, std::end(index.cell), 0u);
+    for (int j = 0; j < (b.active + 3) / 4 * 4; ++j) {
+        index.centre[j] = j < b.active ? b.columns[j][CENTRE] : 0.0;
+        index.deviation[j] = j < b.active ? b.columns[j][DEVIATION] : 1.0;
+    }
+    index.multiplier = 0;
+    if (fill_directly(index, count)) return;
     index.multiplier = 0x9E3779B1u;
     while (!fill_index(index, count)) index.multiplier += 2;
 }

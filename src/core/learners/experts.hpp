@@ -44,17 +44,20 @@ struct DenseBlock {
     std::uint32_t cells[MOST_DENSE];
     double columns[MOST_DENSE][COLUMN_FACTS];
     double rows;  // learned since the last power of two
-    double u[DENSE_INPUTS];
-    double P[DENSE_INPUTS][DENSE_INPUTS];
+    alignas(64) double u[DENSE_INPUTS];
+    alignas(64) double P[DENSE_INPUTS][DENSE_INPUTS];  // a row has whole lines of memory: no vector lies in two
 };
 
-// Which column a cell is: a table by a hash of its number in which no two columns meet. Made anew when columns come
-// or go; it decides nothing but the time that a look takes.
+// Which column a cell is: a table by its number where all columns have low ones, as features of the first rows have, or
+// else by a hash of it in which no two columns meet. Made anew when columns come or go; it decides nothing but the time
+// that a look takes.
 constexpr int INDEX_BITS = 11;
 struct ColumnIndex {
-    std::uint32_t multiplier;
+    std::uint32_t multiplier;            // of the hash; 0 where the table is by number
     std::uint32_t cell[MOST_DENSE + 1];  // of each column; the last is that of none
     std::uint8_t column[1 << INDEX_BITS];
+    alignas(32) double centre[MOST_DENSE];  // as the active columns have them, filled up to a multiple of four
+    double deviation[MOST_DENSE];
 };
 
 // What the kernels get of the two additions; null where they are off.

@@ -17,7 +17,7 @@ inline D bet_of(D theta, D sizes, D won, D largest, D bound) {
 }
 
 template <class T, bool raise>
-inline D bet_block(const Cell<T>* const* at, D v, D bound, int count, Bet<T>* kept) {
+FTPRL_INSIDE D bet_block(const Cell<T>* const* at, D v, D bound, int count, Bet<T>* kept) {
     Four<T> theta, sizes, won, largest;
     gather(at, theta, sizes, won, largest);
     if constexpr (raise) largest = larger(largest, narrow<T>(size(v)));
@@ -81,12 +81,20 @@ double coin_score(const Rows& rows, bool wide_values, const ExpertState& state, 
     const D bound = all(state.coin_intercept[COIN_BOUND]);
     D total = all(0.0);
     const Cell<T>* at[4];
-    for (std::int64_t p = from; p < to; p += 4) {
-        const int count = to - p < 4 ? static_cast<int>(to - p) : 4;
+    std::int64_t p = from;
+    for (; p + 4 <= to; p += 4) {
+        for (int j = 0; j < 4; ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
+        const D v = wide_values ? load(static_cast<const double*>(rows.values) + p)
+                                : wide(load(static_cast<const float*>(rows.values) + p));
+        total += bet_block<T, raise>(at, v, bound, 4, raise ? kept++ : nullptr);
+    }
+    if (p < to) {
+        const int count = static_cast<int>(to - p);
         for (int j = 0; j < count; ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[j < count ? p + j : p];
-        total += bet_block<T, raise>(at, values_of(rows, wide_values, p, count, end), bound, count,
-                                     raise ? kept++ : nullptr);
+        total +=
+            bet_block<T, raise>(at, values_of(rows, wide_values, p, count, end), bound, count, raise ? kept : nullptr);
     }
     return sum(total) + constant;
 }
@@ -111,11 +119,16 @@ void learn_coin(const Rows& rows, const ExpertState& state, bool intercept, std:
     const double g = within(row_slope, own[COIN_BOUND]);
     const D slope = all(g);
     Cell<T>* at[4];
-    Cell<T> none;
-    for (std::int64_t p = from; p < to; p += 4, ++kept) {
-        const int count = to - p < 4 ? static_cast<int>(to - p) : 4;
-        for (int j = 0; j < 4; ++j) at[j] = j < count ? cells + rows.indices[p + j] : &none;
-        Four<T> theta, sizes, won;
+    Four<T> theta, sizes, won;
+    std::int64_t p = from;
+    for (; p + 4 <= to; p += 4, ++kept) {
+        for (int j = 0; j < 4; ++j) at[j] = cells + rows.indices[p + j];
+        settle_bets<T>(*kept, slope, theta, sizes, won);
+        scatter(at, theta, sizes, won, kept->largest);
+    }
+    if (p < to) {
+        Cell<T> none;
+        for (int j = 0; j < 4; ++j) at[j] = p + j < to ? cells + rows.indices[p + j] : &none;
         settle_bets<T>(*kept, slope, theta, sizes, won);
         scatter(at, theta, sizes, won, kept->largest);
     }

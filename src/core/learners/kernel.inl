@@ -70,9 +70,11 @@ inline void fetch(const void*) {}
 
 // No gradient is larger than this, so that z, R and S, which add them up, stay in the range of a cell.
 template <class T>
+constexpr double LARGEST_GRADIENT = sizeof(T) == sizeof(float) ? 0x1p96 : 0x1p400;
+
+template <class T>
 inline D cut(D g) {
-    constexpr double top = sizeof(T) == sizeof(float) ? 0x1p96 : 0x1p400;
-    return larger(smaller(g, all(top)), all(-top));
+    return larger(smaller(g, all(LARGEST_GRADIENT<T>)), all(-LARGEST_GRADIENT<T>));
 }
 
 // The constants of the play, a copy a lane.

@@ -72,11 +72,14 @@ inline void add_labelled_sums(const Block<T>& b, D g, D sigma, D moved, D z, D r
     sums.step_size += (pulled + size(z) + lost_at_most) * (size_x + (size_g + lost_at_most) * per_strength);
 }
 
-// One block after the gradients; `own` is 1 over the kappa it had.
-template <class T, bool unconstrained, bool kinked, bool receipt>
+// One block after the gradients; `own` is 1 over the kappa it had. `small`: no gradient is large enough to be cut.
+template <class T, bool unconstrained, bool kinked, bool receipt, bool small = false>
 inline D labelled_step(const Play& c, D inverse, const Units& units, D slope, const Block<T>& b, D own, Four<T>& z,
                        Four<T>& R, RegretSums& sums) {
-    const D g = cut<T>(slope * b.v), in_units = cut<T>(g * units.over_psi);
+    D g = slope * b.v;
+    if constexpr (!small) g = cut<T>(g);
+    D in_units = g * units.over_psi;
+    if constexpr (!small) in_units = cut<T>(in_units);
     R = narrow<T>(root(b.R * b.R + in_units * in_units));
     if constexpr (sizeof(T) == sizeof(double)) R = larger(R, b.R);
     const D M = wide(b.M), after = wide(R);

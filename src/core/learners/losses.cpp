@@ -59,6 +59,13 @@ LossAtScore gamma(double s, double y, double, double&) {
     return {ratio + c, 1.0 - ratio};
 }
 
+// One call for all experts of a row, which the compiler can work out side by side.
+template <LossFunction loss>
+void values_of(const double* scores, int count, double y, double tau, double* values) {
+    double tail = 0.0;
+    for (int j = 0; j < count; ++j) values[j] = loss(scores[j], y, tau, tail).value;
+}
+
 // ---- implicit slopes: a + the step's own effect, so that no step goes beyond the label ----
 
 double within(double v, double low, double high) { return below(above(v, low), high); }
@@ -175,32 +182,34 @@ StackSlope squared_hinge_stack(const StackPoint& p) {
 
 }  // namespace
 
-// name, function, labels, baseline; then what labels in any unit need
+// name, function for one score and for several, labels, baseline; then what labels in any unit need
 const Loss LOSSES[] = {
-    {"logistic", logistic, Labels::signs, BaselineKind::base_rate, LabelRule::none, nullptr, nullptr, nullptr, 1.0},
-    {"hinge", hinge, Labels::signs, BaselineKind::majority, LabelRule::classes, hinge_implicit, hinge_term, hinge_stack,
-     4.0},
-    {"squared_hinge", squared_hinge, Labels::signs, BaselineKind::majority, LabelRule::classes, squared_hinge_implicit,
-     squared_hinge_term, squared_hinge_stack, 1.0},
-    {"squared", squared, Labels::numbers, BaselineKind::mean, LabelRule::mean, squared_implicit, squared_term,
-     squared_stack, 1.0},
-    {"absolute", absolute, Labels::numbers, BaselineKind::median, LabelRule::quantile, absolute_implicit, absolute_term,
-     absolute_stack, 1.0},
-    {"quantile", quantile, Labels::numbers, BaselineKind::quantile, LabelRule::quantile, quantile_implicit,
-     quantile_term, quantile_stack, 1.0},
-    {"huber", huber, Labels::numbers, BaselineKind::mean, LabelRule::median_of_unit, huber_implicit, huber_term,
-     huber_stack, 1.0},
-    {"poisson", poisson, Labels::nonnegative, BaselineKind::log_mean, LabelRule::log_mean, poisson_implicit,
-     poisson_term, poisson_stack, 1.0},
-    {"gamma", gamma, Labels::positive, BaselineKind::log_mean, LabelRule::log_ratio, gamma_implicit, gamma_term,
-     gamma_stack, 1.0},
+    {"logistic", logistic, values_of<logistic>, Labels::signs, BaselineKind::base_rate, LabelRule::none, nullptr,
+     nullptr, nullptr, 1.0},
+    {"hinge", hinge, values_of<hinge>, Labels::signs, BaselineKind::majority, LabelRule::classes, hinge_implicit,
+     hinge_term, hinge_stack, 4.0},
+    {"squared_hinge", squared_hinge, values_of<squared_hinge>, Labels::signs, BaselineKind::majority,
+     LabelRule::classes, squared_hinge_implicit, squared_hinge_term, squared_hinge_stack, 1.0},
+    {"squared", squared, values_of<squared>, Labels::numbers, BaselineKind::mean, LabelRule::mean, squared_implicit,
+     squared_term, squared_stack, 1.0},
+    {"absolute", absolute, values_of<absolute>, Labels::numbers, BaselineKind::median, LabelRule::quantile,
+     absolute_implicit, absolute_term, absolute_stack, 1.0},
+    {"quantile", quantile, values_of<quantile>, Labels::numbers, BaselineKind::quantile, LabelRule::quantile,
+     quantile_implicit, quantile_term, quantile_stack, 1.0},
+    {"huber", huber, values_of<huber>, Labels::numbers, BaselineKind::mean, LabelRule::median_of_unit, huber_implicit,
+     huber_term, huber_stack, 1.0},
+    {"poisson", poisson, values_of<poisson>, Labels::nonnegative, BaselineKind::log_mean, LabelRule::log_mean,
+     poisson_implicit, poisson_term, poisson_stack, 1.0},
+    {"gamma", gamma, values_of<gamma>, Labels::positive, BaselineKind::log_mean, LabelRule::log_ratio, gamma_implicit,
+     gamma_term, gamma_stack, 1.0},
 };
 const std::size_t LOSS_COUNT = sizeof LOSSES / sizeof *LOSSES;
 
 const Loss CLASS_LOSSES[] = {
-    {"softmax", minus_log, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr, nullptr, nullptr, 1.0},
-    {"ovr", minus_log, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr, nullptr, nullptr, 1.0,
-     true},
+    {"softmax", minus_log, values_of<minus_log>, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr,
+     nullptr, nullptr, 1.0},
+    {"ovr", minus_log, values_of<minus_log>, Labels::classes, BaselineKind::class_rates, LabelRule::none, nullptr,
+     nullptr, nullptr, 1.0, true},
 };
 const std::size_t CLASS_LOSS_COUNT = sizeof CLASS_LOSSES / sizeof *CLASS_LOSSES;
 

@@ -18,6 +18,9 @@ using LossFunction = LossAtScore (*)(double score, double y, double tau, double&
 
 double total_loss(double value, double tail);
 
+// The value, without the tail, of each of several scores with one label.
+using LossValues = void (*)(const double* scores, int count, double y, double tau, double* values);
+
 // -1 and 1; y >= 0; y > 0; any y; the number of a class, from 0 on
 enum class Labels { signs, nonnegative, positive, numbers, classes };
 
@@ -54,6 +57,7 @@ using RowTermFunction = RowTerm (*)(double score, double y, double slope, double
 struct Loss {
     const char* name;
     LossFunction at;
+    LossValues values;
     Labels labels;
     BaselineKind baseline;
     LabelRule rule;

@@ -167,32 +167,13 @@ inline void share_out(const ScaleConstants& c, Mixture& m, const double* l, doub
 // A Newton step of the stack: its inputs v, the slope and the curvature (times the weight) of its loss. Lanes not used
 // are zero and stay so.
 inline void newton(Mixture& m, const double* v, int columns, double slope, double b, double weight) {
-    const int lanes = (columns + 3) / 4;
-    alignas(32) double Pv[MOST_COLUMNS];
-    // P is symmetric: its rows, each times its own number, add up to what each row would give with v.
-    for (int l = 0; l < lanes; ++l) {
-        D part = all(0.0);
-        for (int k = 0; k < columns; ++k) part += load(&m.P[k][4 * l]) * all(v[k]);
-        store(Pv + 4 * l, part);
-    }
+    alignas(32) double Pv[4 * SIDE_BY_SIDE];
+    static_assert(4 * SIDE_BY_SIDE >= MOST_COLUMNS, "the stack fits into the lanes worked on side by side");
+    in_lanes((columns + 3) / 4, MatrixTimesVector{&m.P[0][0], MOST_COLUMNS, v, columns, Pv});
     double q = 0.0;
     for (int k = 0; k < columns; ++k) q += v[k] * Pv[k];
     const double d = 1.0 + b * most(q, 0.0);
-    const double step = weight * slope / d, shrink = b / d;
-    for (int l = 0; l < lanes; ++l) {
-        const D part = load(Pv + 4 * l);
-        store(m.u + 4 * l, load(m.u + 4 * l) - all(step) * part);
-        for (int k = 0; k < columns; ++k) {
-            store(&m.P[k][4 * l], load(&m.P[k][4 * l]) - all(shrink) * (all(Pv[k]) * part));
-        }
-    }
-    // Rounding may in the end leave a matrix that is not positive; the stack then learns its Hessian anew.
-    bool positive = true;
-    for (int k = 0; k < columns; ++k) positive = positive && m.P[k][k] > 0.0;
-    if (positive) return;
-    for (int k = 0; k < columns; ++k) {
-        for (int j = 0; j < columns; ++j) m.P[k][j] = j == k ? 1.0 / STACK_RIDGE : 0.0;
-    }
+    move_stack(m.u, &m.P[0][0], MOST_COLUMNS, Pv, columns, weight * slope / d, b / d);
 }
 
 // The stack's step with the log loss, at f; e is e^-|f|.
@@ -215,10 +196,17 @@ inline void newton_now(const ScaleConstants& c, Mixture& m, const double* scores
     newton_log_loss(c, m, scores, s[c.count], e, slope, weight);
 }
 
-// The loss of a score whose tail, e^-|score|, is known: `value` as Loss::at has it for the log loss.
-inline double value_with_tail(double score, double y) {
-    const double v = -y * score;
-    return 0.5 * v + 0.5 * fabs(v);
+// The log loss of n experts at once, by the operations of Loss::at for each: scores s and tails e, filled up with zeros
+// to a multiple of four; values without the tail, slopes, and the probability of the label.
+inline void log_losses(const double* s, const double* e, int n, double y, double* value, double* slope,
+                       double* probability) {
+    const D minus_y = all(-y), half = all(0.5), one = all(1.0);
+    for (int j = 0; j < n; j += 4) {
+        const D v = minus_y * load(s + j), tail = load(e + j), whole = one + tail;
+        store(value + j, half * v + half * size(v));
+        store(slope + j, minus_y * (larger(tail, half + signed_as(half, v)) / whole));
+        store(probability + j, larger(tail, one - where_positive(v, one)) / whole);  // the tail is at most 1
+    }
 }
 
 // `known` are the tails of the scales where these have their slopes already; otherwise null.
@@ -226,18 +214,13 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
                                       double y, double weight, double t, bool asked, double* l, double* slopes,
                                       const double* known) {
     const int n = experts(c), first = known == nullptr ? 0 : c.count;
-    double e[MOST_EXPERTS] = {}, other[MOST_EXPERTS] = {}, power[MOST_EXPERTS], s[MOST_EXPERTS], slope[MOST_EXPERTS];
+    alignas(32) double e[MOST_EXPERTS] = {}, s[MOST_EXPERTS] = {};
+    alignas(32) double other[MOST_EXPERTS], power[MOST_EXPERTS], slope[MOST_EXPERTS];
     expert_scores(c, m, judged, s);
-    for (int j = 0; j < first; ++j) {
-        e[j] = known[j];
-        l[j] = value_with_tail(s[j], y);
-    }
-    for (int j = first; j < n; ++j) {
-        const LossAtScore row_loss = c.base.loss->at(s[j], y, c.base.tau, e[j]);
-        l[j] = row_loss.value;
-        slope[j] = row_loss.slope;
-        if (j < c.count) slopes[j] = weight * slope[j];
-    }
+    for (int j = 0; j < first; ++j) e[j] = known[j];
+    for (int j = first; j < n; ++j) e[j] = exp(-fabs(-y * s[j]));
+    log_losses(s, e, n, y, l, slope, power);
+    for (int j = first; j < c.count; ++j) slopes[j] = weight * slope[j];
     if (c.coin) slopes[c.count] = weight * slope[c.count + (c.stack ? 1 : 0)];
     tails(e, other, n);
     for (int j = 0; j < n; ++j) {
@@ -247,10 +230,7 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
     admit(c, m, weight);
     // e^-l is the probability of the label, at hand without another exponential, if it is not too small.
     double total = 0.0;
-    for (int j = 0; j < n; ++j) {
-        power[j] = (y * s[j] < 0.0 ? e[j] : 1.0) / (1.0 + e[j]);
-        total += m.w[j] * power[j];
-    }
+    for (int j = 0; j < n; ++j) total += m.w[j] * power[j];
     const bool direct = !is_bayes(c) && total >= LEAST_CHANCE;
     MixedPrediction prediction = {0.0, direct ? -log(total) : mixed(c, m, l)};
     if (asked) prediction.score = y * (mixed(c, m, other) - prediction.loss);

@@ -38,30 +38,47 @@ inline void put_levels(const Mixture& m, double* scores) {
     scores[LEVELS_AT + 1] = m.hedge[SLOW_LEVEL];
 }
 
-Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* scores) {
-    Opinions o = {};
+// Into `o`, of which only the numbers that there are get a value.
+void put_opinions(const ScaleConstants& c, const Mixture& m, const double* scores, Opinions& o) {
     const LabelState& labels = m.labels;
-    const bool columns = has_columns(c, m.dense);
+    const bool columns = has_columns(c, m.dense), classes = has_classes(c);
     const double* u = columns ? m.dense->u : m.u;
-    double sum = 0.0;
-    for (int k = 0; k < c.count; ++k) {
-        o.expert[k] = cut_to(scores[k], labels.lowest, labels.highest);
-        o.seen[k] = has_classes(c) ? within(scores[k], STACK_CUT) : o.expert[k];
-        sum += u[k] * (o.seen[k] - labels.offset);
+    const double low = labels.lowest, high = labels.highest, offset = labels.offset;
+    const int count = c.count;
+    for (int k = 0; k < count; ++k) {
+        o.expert[k] = cut_to(scores[k], low, high);
+        o.seen[k] = classes ? within(scores[k], STACK_CUT) : o.expert[k];
     }
-    int n = c.count;
+    double sum = 0.0;
+    for (int k = 0; k < count; ++k) sum += u[k] * (o.seen[k] - offset);
+    double mean = 0.0;
+    for (int k = 0; k < count; ++k) mean += m.w[k] * o.expert[k];
+    // What comes behind the scales is stored as one vector: read together, numbers stored one by one take long.
+    const double labels_alone = prediction_of_labels(c, labels);
+    const double coin = c.coin ? cut_to(scores[count], low, high) : 0.0;
+    const double* w = m.w + count;
+    o.base = o.f = 0.0;
     if (c.stack) {
-        o.base = o.f = labels.offset + sum;
+        o.base = o.f = offset + sum;
         if (columns) o.base = o.f = o.base + stack_unit(c, labels) * columns_score(*m.dense, scores + DENSE_AT);
         if (c.levels) {
-            const double levels = u[c.count] * scores[LEVELS_AT] + u[c.count + 1] * scores[LEVELS_AT + 1];
+            const double levels = u[count] * scores[LEVELS_AT] + u[count + 1] * scores[LEVELS_AT + 1];
             o.f = o.base + stack_unit(c, labels) * levels;
         }
-        o.expert[n++] = cut_to(c.base.loss->stack_gain * o.f, labels.lowest, labels.highest);
+        const double stack = cut_to(c.base.loss->stack_gain * o.f, low, high);
+        mean += *w++ * stack;
+        store(o.expert + count, four(stack, labels_alone, coin, 0.0));
+    } else {
+        store(o.expert + count, four(labels_alone, coin, 0.0, 0.0));
     }
-    o.expert[n++] = prediction_of_labels(c, labels);
-    if (c.coin) o.expert[n++] = cut_to(scores[c.count], labels.lowest, labels.highest);
-    for (int j = 0; j < n; ++j) o.mean += m.w[j] * o.expert[j];
+    mean += w[0] * labels_alone;
+    if (c.coin) mean += w[1] * coin;
+    o.mean = mean;
+}
+
+inline Opinions opinions_of(const ScaleConstants& c, const Mixture& m, const double* scores) {
+    Opinions o;
+    put_opinions(c, m, scores, o);
     return o;
 }
 
@@ -110,27 +127,35 @@ inline void learn_lead(Mixture& m, double part, double ahead) {
     m.hedge[LEAD] = most(m.hedge[LEAD] + ahead, 0.0);
 }
 
+// The losses of the experts and of their mean, for a label as it is.
+struct LossesAtLabel {
+    const double* expert;
+    double mean;
+};
+
 // AdaHedge (de Rooij, van Erven, Grunwald, Koolen 2014) with the loss of the mean in place of the mean loss, gaps that
 // may be paid back, and a share. t counts this row.
-inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double mean, double* w, double y,
-                  double weight, double t) {
+inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, const LossesAtLabel& at_label, double mean,
+                  double* w, double y, double weight, double t) {
     const int n = experts(c);
-    const double ln = log(static_cast<double>(n)), label = known_label(*c.base.loss, m.labels, y);
-    double l[MOST_EXPERTS];
-    for (int j = 0; j < n; ++j) l[j] = weight * value_at(c, o.expert[j], label);
-    const double paid = weight * value_at(c, mean, label), low = smallest(l, n), D = m.hedge[LARGEST_GAP];
-    m.hedge[PAID] += weight * fabs(value_at(c, mean, y));
+    const double ln = LOGARITHMS.of[n], label = known_label(*c.base.loss, m.labels, y);
+    const bool known = label == y;  // as nearly every label is: its losses are those that there are already
+    double values[MOST_EXPERTS], l[MOST_EXPERTS];
+    if (!known) c.base.loss->values(o.expert, n, label, c.base.tau, values);
+    const double* of_label = known ? at_label.expert : values;
+    for (int j = 0; j < n; ++j) l[j] = weight * of_label[j];
+    const double paid = weight * (known ? at_label.mean : value_at(c, mean, label));
+    const double low = smallest(l, n), D = m.hedge[LARGEST_GAP];
+    m.hedge[PAID] += weight * fabs(at_label.mean);
     if (c.base.loss->predicts_labels()) m.hedge[STRETCH_LOSS] += l[label_expert(c)];
     if (D == 0.0) {
         if (paid - low > LEAST_GAP * m.hedge[PAID]) m.hedge[GAP_NOW] = m.hedge[LARGEST_GAP] = paid - low;
         return;
     }
     double power[MOST_EXPERTS], after[MOST_EXPERTS], sum = 0.0;
-    for (int j = 0; j < n; ++j) {
-        power[j] = ((low - l[j]) / D) * ln;
-        after[j] = w[j] * exp(power[j]);
-        sum += after[j];
-    }
+    for (int j = 0; j < n; ++j) power[j] = ((low - l[j]) / D) * ln;
+    for (int j = 0; j < n; ++j) after[j] = w[j] * exp(power[j]);
+    for (int j = 0; j < n; ++j) sum += after[j];
     const double gap = most(m.hedge[GAP_NOW] + (paid - (low - log(sum) * D / ln)), 0.0);
     m.hedge[GAP_NOW] = gap;
     if (gap > D) {  // from the weights before the row: at the rate that turned out too large, those after may be 0
@@ -142,17 +167,20 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, double
         for (int j = 0; j < n; ++j) w[j] = after[j] / sum;
     }
     const double a = share_of(c, t);
-    for (int j = 0; j < n; ++j) w[j] = (1.0 - a) * most(w[j], LEAST_WEIGHT) + a / n;
+    const double each = a / n;
+    for (int j = 0; j < n; ++j) w[j] = (1.0 - a) * most(w[j], LEAST_WEIGHT) + each;
 }
 
 // The same for classes, where the majority has a place of its own above the mixture.
-inline void hedge_classes(const ScaleConstants& c, Mixture& m, const Opinions& o, double y, double weight, double t) {
+inline void hedge_classes(const ScaleConstants& c, Mixture& m, const Opinions& o, const double* l, double y,
+                          double weight, double t) {
     double w[MOST_EXPERTS], mean = 0.0;
     const double part = trusted_part(m);
     weights_within(c, m, part, w);
     for (int j = 0; j < experts(c); ++j) mean += w[j] * o.expert[j];
-    hedge(c, m, o, mean, w, y, weight, t);
-    const double ahead = value_at(c, o.expert[label_expert(c)], y) - value_at(c, mean, y);
+    const double mean_loss = value_at(c, mean, y);
+    hedge(c, m, o, {l, mean_loss}, mean, w, y, weight, t);
+    const double ahead = l[label_expert(c)] - mean_loss;
     learn_lead(m, part, weight * ahead);
     set_weights(c, m, trusted_part(m), w);
 }
@@ -247,9 +275,9 @@ inline void weigh_labelled(const ScaleConstants& c, Mixture& m, const Opinions& 
     const double D = m.hedge[LARGEST_GAP];
     if (D == 0.0) return;
     double l[MOST_EXPERTS] = {};
-    const double label = known_label(*c.base.loss, m.labels, y);
-    for (int j = 0; j < experts(c); ++j) l[j] = value_at(c, o.expert[j], label);
-    weigh_experts(m, experts(c), l, weight * log(static_cast<double>(experts(c))) / D);
+    const int n = experts(c);
+    c.base.loss->values(o.expert, n, known_label(*c.base.loss, m.labels, y), c.base.tau, l);
+    weigh_experts(m, n, l, weight * LOGARITHMS.of[n] / D);
 }
 
 // What the stack learns from where the label was late: the scores of now. The levels are those of its arrival, which
@@ -267,19 +295,22 @@ inline Opinions opinions_now(const ScaleConstants& c, const Mixture& m, const do
 MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged,
                                   const double* reach, double y, double weight, double t, double* slopes,
                                   LabelledRow& row) {
-    const Opinions o = opinions_of(c, m, judged);
+    Opinions o;
+    put_opinions(c, m, judged, o);
     const MixedPrediction prediction = {o.mean, value_at(c, o.mean, y)};
-    double l[MOST_EXPERTS] = {};
-    for (int j = 0; !c.frozen && j < experts(c); ++j) {
-        l[j] = value_at(c, o.expert[j], y);
-        m.totals[j] += weight * l[j];
+    double l[MOST_EXPERTS];
+    if (!c.frozen) {
+        const int n = experts(c);
+        c.base.loss->values(o.expert, n, y, c.base.tau, l);
+        for (int j = 0; j < n; ++j) m.totals[j] += weight * l[j];
     }
     const bool late = judged != scores;
     alignas(32) double room[ROW_INPUTS];
     Opinions now;
     if (late) now = opinions_now(c, m, scores, judged, room);
     if (t > 1.0 && !c.frozen) {
-        has_classes(c) ? hedge_classes(c, m, o, y, weight, t) : hedge(c, m, o, o.mean, m.w, y, weight, t);
+        has_classes(c) ? hedge_classes(c, m, o, l, y, weight, t)
+                       : hedge(c, m, o, {l, prediction.loss}, o.mean, m.w, y, weight, t);
     }
     if (!c.frozen) {
         if (c.base.loss->has_log_link()) {

@@ -74,12 +74,13 @@ void learn_labelled_part(const PartRows& job, const ScaleConstants& constants, c
     for (std::int64_t r = job.first_row; r < job.last_row; ++r, to += 8 * L) {
         const std::int64_t from = rows.indptr[r], last = rows.indptr[r + 1];
         const bool learns = row_learns(job, constants, r);
+        double largest = 0.0;
         if (learns) {
             predict_labelled<C, T, L, unconstrained, true>(rows, job.wide, c, constants.base.boxes, cells, from, last,
-                                                           job.end, score, reach, kept);
+                                                           job.end, score, reach, kept, largest);
         } else {
             predict_labelled<C, T, L, unconstrained, false>(rows, job.wide, c, constants.base.boxes, cells, from, last,
-                                                            job.end, score, reach, kept);
+                                                            job.end, score, reach, kept, largest);
         }
         for (int l = 0; l < L; ++l) score[l] += all(labels.offset);
         if (constants.base.intercept) {
@@ -103,8 +104,8 @@ void learn_labelled_part(const PartRows& job, const ScaleConstants& constants, c
             slope[l] = all(weight) * load(slopes + 4 * l);
             if constexpr (receipt) own[l] = sums[0][l] = sums[1][l] = sums[2][l] = sums[3][l] = no_sums();
         }
-        learn_labelled_row<C, T, L, unconstrained, kinked, receipt>(rows, job.wide, c, cells, from, last, job.end,
-                                                                    units_of<T>(labels), slope, kept, state.S, sums);
+        learn_labelled_row<C, T, L, unconstrained, kinked, receipt>(
+            rows, job.wide, c, cells, from, last, job.end, units_of<T>(labels), slope, kept, largest, state.S, sums);
         if (constants.base.intercept) {
             learn_labelled_intercept<L, kinked, receipt>(c, intercept, *own_kappa, units_of<double>(labels), slope, x,
                                                          own);

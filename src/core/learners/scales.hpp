@@ -14,8 +14,15 @@
 namespace ftprl {
 
 constexpr int MOST_EXPERTS = MOST_SCALES + 4;  // scales, stack, offset and coin, filled up to a multiple of four
-constexpr int MOST_COLUMNS = MOST_SCALES + 4;  // of the stack: the scales, and its two levels
-constexpr int WINDOW = 4;                      // neighbouring scales that a retirement keeps
+
+// The logarithms of the numbers up to that of experts, as the library works them out.
+struct Logarithms {
+    double of[MOST_EXPERTS + 1];
+};
+extern const Logarithms LOGARITHMS;
+
+constexpr int MOST_COLUMNS = MOST_SCALES + 4;           // of the stack: the scales, and its two levels
+constexpr int WINDOW = 4;                               // neighbouring scales that a retirement keeps
 constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
 constexpr int BLOCK_ROWS = 1024;
 constexpr double STACK_RIDGE = 4.0;  // the Hessian of the stack begins at this times the identity
@@ -67,21 +74,21 @@ constexpr double CAUTION = 24.0;  // classes: the odds of the majority while the
 // All that the mixture remembers, besides the tallies. Experts are the K scales and then, where there are such, the
 // stack, the offset and the coin.
 struct Mixture {
-    double P[MOST_COLUMNS][MOST_COLUMNS];  // the inverse Hessian of the stack
-    double u[MOST_COLUMNS];                // its weights
-    double w[MOST_EXPERTS];                // the mixture's weights
-    double totals[MOST_EXPERTS];           // the weighted loss of each expert
-    double seen[MOST_EXPERTS];             // log loss: the same, as the mixture counts it
-    double facts[3];                       // log loss: Fact
-    double hedge[HEDGE_FACTS];             // other losses: HedgeFact
-    double first[MOST_EXPERTS];            // while held-out rows are weighed: w as the first pass left it,
-    double weighed[MOST_EXPERTS];          // the weight of each expert by itself,
-    double first_part;                     // and that of `first` as one expert more; together 1
-    LabelState labels;                     // other losses
-    DenseBlock* dense;                     // null unless the stack sees dense columns
-    double block[MOST_SCALES];             // the loss of each scale in the block that is under way
-    double windows[3][MOST_WINDOWS];       // Span
-    double sums[3][MOST_SCALES];           // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
+    alignas(32) double P[MOST_COLUMNS][MOST_COLUMNS];  // the inverse Hessian of the stack
+    double u[MOST_COLUMNS];                            // its weights
+    double w[MOST_EXPERTS];                            // the mixture's weights
+    double totals[MOST_EXPERTS];                       // the weighted loss of each expert
+    double seen[MOST_EXPERTS];                         // log loss: the same, as the mixture counts it
+    double facts[3];                                   // log loss: Fact
+    double hedge[HEDGE_FACTS];                         // other losses: HedgeFact
+    double first[MOST_EXPERTS];                        // while held-out rows are weighed: w as the first pass left it,
+    double weighed[MOST_EXPERTS];                      // the weight of each expert by itself,
+    double first_part;                                 // and that of `first` as one expert more; together 1
+    LabelState labels;                                 // other losses
+    DenseBlock* dense;                                 // null unless the stack sees dense columns
+    double block[MOST_SCALES];                         // the loss of each scale in the block that is under way
+    double windows[3][MOST_WINDOWS];                   // Span
+    double sums[3][MOST_SCALES];                       // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
 };
 
 // The largest weight so far (at least 1), the largest |y| so far (squared loss), the gap of AdaHedge.

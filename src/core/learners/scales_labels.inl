@@ -41,9 +41,11 @@ FTPRL_INSIDE void predict_labelled_entry(const Lanes<L>& c, const BoxTable& boxe
     }
 }
 
+// `largest` is raised to the largest |value| of a row that will be learned.
 template <class C, class T, int L, bool unconstrained, bool raise>
 inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes, C* cells,
-                             std::int64_t from, std::int64_t to, std::int64_t end, D* score, D* reach, D* kept) {
+                             std::int64_t from, std::int64_t to, std::int64_t end, D* score, D* reach, D* kept,
+                             double& largest) {
     constexpr std::int64_t far = FAR<C>;
     const std::uint32_t* next = rows.indices + (to + far <= end ? far : 0);
     D part[4][L], moved[4][L];
@@ -54,9 +56,13 @@ inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, con
         const auto j = static_cast<int>((p - from) % 4);
         fetch_cell(cells + next[p]);
         if constexpr (!unconstrained) fetch_kind(boxes, next[p]);
-        predict_labelled_entry<C, T, L, unconstrained, raise>(c, boxes, cells, rows.indices[p], value_of(rows, wide, p),
-                                                              part[j], moved[j], kept);
-        if constexpr (raise) kept += L;
+        const double v = value_of(rows, wide, p);
+        predict_labelled_entry<C, T, L, unconstrained, raise>(c, boxes, cells, rows.indices[p], v, part[j], moved[j],
+                                                              kept);
+        if constexpr (raise) {
+            kept += L;
+            largest = most(largest, fabs(v));
+        }
     }
     for (int l = 0; l < L; ++l) {
         score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
@@ -64,11 +70,24 @@ inline void predict_labelled(const Rows& rows, bool wide, const Lanes<L>& c, con
     }
 }
 
-template <class C, class T, int L, bool unconstrained, bool kinked, bool receipt>
-FTPRL_LANE_BY_LANE inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C* cells,
-                                                  std::int64_t from, std::int64_t to, std::int64_t end,
-                                                  const Units& units, const D* slope, const D* kept,
-                                                  double* sums_of_gradients, RegretSums (*sums)[L]) {
+// Whether no gradient of a row with values up to `largest`, nor one in units, is large enough to be cut: a product is
+// rounded to no less than a smaller one.
+template <class T, int L>
+inline bool are_small(const D* slope, double largest, const Units& units) {
+    D small = all(1.0);
+    for (int l = 0; l < L; ++l) {
+        const D g = size(slope[l]) * all(largest);
+        small = where_positive(all(LARGEST_GRADIENT<T>) - g, small);
+        small = where_positive(all(LARGEST_GRADIENT<T>) - g * units.over_psi, small);
+    }
+    return sum(small) == 4.0;
+}
+
+template <class C, class T, int L, bool unconstrained, bool kinked, bool receipt, bool small>
+FTPRL_LANE_BY_LANE inline void learn_labelled_entries(const Rows& rows, bool wide, const Lanes<L>& c, C* cells,
+                                                      std::int64_t from, std::int64_t to, std::int64_t end,
+                                                      const Units& units, const D* slope, const D* kept,
+                                                      double* sums_of_gradients, RegretSums (*sums)[L]) {
     const std::int64_t next = to + FAR<C> <= end ? FAR<C> : 0;
     for (std::int64_t p = from; p < to; ++p) {
         C& cell = cells[rows.indices[p]];
@@ -81,8 +100,8 @@ FTPRL_LANE_BY_LANE inline void learn_labelled_row(const Rows& rows, bool wide, c
         for (int l = 0; l < L; ++l) {
             const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             Four<T> z, R;
-            const D g = labelled_step<T, unconstrained, kinked, receipt>(c.play[l], c.inverse[l], units, slope[l], b,
-                                                                         own, z, R, sums[j][l]);
+            const D g = labelled_step<T, unconstrained, kinked, receipt, small>(c.play[l], c.inverse[l], units,
+                                                                                slope[l], b, own, z, R, sums[j][l]);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
             if constexpr (receipt) {
@@ -91,6 +110,22 @@ FTPRL_LANE_BY_LANE inline void learn_labelled_row(const Rows& rows, bool wide, c
             }
         }
         set_kappa(cell, first(units.kappa));
+    }
+}
+
+// Nearly all rows have small gradients; a shorter loop for them is worth its code where most models are.
+template <class C, class T, int L, bool unconstrained, bool kinked, bool receipt>
+FTPRL_LANE_BY_LANE inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C* cells,
+                                                  std::int64_t from, std::int64_t to, std::int64_t end,
+                                                  const Units& units, const D* slope, const D* kept, double largest,
+                                                  double* sums_of_gradients, RegretSums (*sums)[L]) {
+    constexpr bool may_be_small = unconstrained && !receipt;
+    if (may_be_small && are_small<T, L>(slope, largest, units)) {
+        learn_labelled_entries<C, T, L, unconstrained, kinked, receipt, may_be_small>(
+            rows, wide, c, cells, from, to, end, units, slope, kept, sums_of_gradients, sums);
+    } else {
+        learn_labelled_entries<C, T, L, unconstrained, kinked, receipt, false>(
+            rows, wide, c, cells, from, to, end, units, slope, kept, sums_of_gradients, sums);
     }
 }
 
@@ -137,17 +172,18 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
     D score[L], reach[L], slope[L], x[L];
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);
-    for (std::int64_t p = 0; p < FAR<C> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
+    fetch_first_cells(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t from = rows.indptr[r], to = rows.indptr[r + 1];
         const double y = rows.y[r], weight = rows.weight[r];
         const bool learns = y == y && weight > 0.0 && !constants.weighs;
+        double largest = 0.0;
         if (learns) {
             predict_labelled<C, T, L, unconstrained, true>(rows, wide, c, constants.base.boxes, cells, from, to, end,
-                                                           score, reach, kept);
+                                                           score, reach, kept, largest);
         } else {
             predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, from, to, end,
-                                                            score, reach, kept);
+                                                            score, reach, kept, largest);
         }
         for (int l = 0; l < L; ++l) score[l] += all(m.labels.offset);
         if (constants.base.intercept) {
@@ -190,7 +226,7 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
             if constexpr (receipt) own[l] = sums[0][l] = sums[1][l] = sums[2][l] = sums[3][l] = no_sums();
         }
         learn_labelled_row<C, T, L, unconstrained, kinked, receipt>(
-            rows, wide, c, cells, from, to, end, units_of<T>(m.labels), slope, kept, state.receipt.S, sums);
+            rows, wide, c, cells, from, to, end, units_of<T>(m.labels), slope, kept, largest, state.receipt.S, sums);
         if (constants.base.intercept) {
             learn_labelled_intercept<L, kinked, receipt>(c, state.intercept, *own_kappa, units_of<double>(m.labels),
                                                          slope, x, own);
@@ -211,10 +247,11 @@ void score_labelled(const Rows& rows, bool wide, const ScaleConstants& constants
     D score[L], x[L];
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);
-    for (std::int64_t p = 0; p < FAR<C> && p < end; ++p) fetch_cell(cells + rows.indices[p]);
+    fetch_first_cells(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
+        double largest = 0.0;
         predict_labelled<C, T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, rows.indptr[r],
-                                                        rows.indptr[r + 1], end, score, nullptr, nullptr);
+                                                        rows.indptr[r + 1], end, score, nullptr, nullptr, largest);
         for (int l = 0; l < L; ++l) score[l] += all(m.labels.offset);
         if (constants.base.intercept) {
             add_labelled_intercept(c, state.intercept, state.intercept[3 * MOST_SCALES], score, x, nullptr);

@@ -718,6 +718,7 @@ private:
     std::size_t rows_of_slots(std::size_t from, std::size_t count) {
         std::size_t i = 0;
         next_met_ = 0;
+        whole_labels_ = only_labels();
         if (!has_numbers_ && !has_gaps_ && rows.takes_ones()) return rows_of_ones(from, count);
         for (; i < count && !full() && problem.line == 0; ++i) {
             line = static_cast<std::int64_t>(from + i) + 1;
@@ -737,18 +738,11 @@ private:
         const std::size_t features = block_places_.size(), stride = stride_;
         const std::uint32_t* slots = block_slots_.data();
         const std::size_t last = from + count;
-        const std::int64_t* const digits = only_labels();
         rows.reserve_ones(count, features);
         for (; from < last && !full() && problem.line == 0; ++from, ++slots) {
             line = row_line = static_cast<std::int64_t>(from) + 1;
             double y = MISSING, weight = 1.0;
-            bool is_good = true;
-            if (digits == nullptr || !usual_label(digits[from], y)) {
-                for (const std::size_t place : beside_) {
-                    is_good = is_good && read_cell(columns_[place], from, y, weight);
-                }
-            }
-            if (!is_good) continue;
+            if (!read_beside(from, y, weight)) continue;
             if (!is_within(y, weight)) {
                 row_of_slots(from, static_cast<std::size_t>(slots - block_slots_.data()));
                 rows.reserve_ones(last - from, features);
@@ -774,14 +768,20 @@ private:
         const auto digit = static_cast<Byte>('0' + number);
         return labels_.usual(&digit, &digit + 1, y);
     }
+    // The label, the weight and the delay of a row; false when the row is refused.
+    bool read_beside(std::size_t at, double& y, double& weight) {
+        if (whole_labels_ != nullptr && usual_label(whole_labels_[at], y)) return true;
+        for (const std::size_t place : beside_) {
+            if (!read_cell(columns_[place], at, y, weight)) return false;
+        }
+        return true;
+    }
 
     void row_of_slots(std::size_t at, std::size_t i) {
         double y = MISSING, weight = 1.0;
         row_ = at;
         rows.begin(capacity_);
-        for (const std::size_t place : beside_) {
-            if (!read_cell(columns_[place], at, y, weight)) return;
-        }
+        if (!read_beside(at, y, weight)) return;
         const std::size_t count = block_places_.size();
         const std::uint32_t* const slots = block_slots_.data() + i;
         const std::uint8_t* const present = block_present_.data() + i;
@@ -842,8 +842,9 @@ private:
     std::vector<std::uint8_t> block_present_;  // 1, but for the gaps of the block
     std::vector<FirstMet> met_;                // in the block, by row
     std::size_t next_met_ = 0;
-    std::size_t row_ = 0;       // the present one
-    std::size_t capacity_ = 0;  // features of a row, words of text aside
+    const std::int64_t* whole_labels_ = nullptr;  // of all rows, where nothing else stands beside the features
+    std::size_t row_ = 0;                         // the present one
+    std::size_t capacity_ = 0;                    // features of a row, words of text aside
 };
 
 }  // namespace ftprl

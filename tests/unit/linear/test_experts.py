@@ -104,6 +104,43 @@ def test_batches_and_instruction_sets_change_no_bit(loss: str) -> None:
     use_instruction_set("")
 
 
+def many_numbers(n: int, numbers: int, seed: int = 0) -> Batch:
+    """Rows of numbers alone, and labels that depend on some of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, numbers)).astype(np.float32) + 2
+    y = np.where(X[:, ::3].sum(axis=1) + rng.normal(size=n) > 2 * len(X[0, ::3]), 1.0, -1.0)
+    return Batch.from_rows([dict(enumerate(map(float, x))) for x in X], y.tolist())
+
+
+@pytest.mark.parametrize("numbers", [1, 3, 7, 11, 15, 19, 23, 40, 64])
+def test_any_number_of_columns(numbers: int) -> None:
+    """Vectors of inputs of every length, in which lanes are worked on side by side: the twin's numbers, and one bit
+    pattern for all instruction sets."""
+    batch = many_numbers(150, numbers)
+    scores = scores_of(Engine(spec_of(dim=64, coin=False, float64=True)), batch)
+    twin: Any = LogLoss(AUTO, False, True)
+    rows = batch.values.astype(np.float64).reshape(-1, numbers)
+    with np.errstate(over="ignore"):  # the largest scale may be as sure as that of many numbers
+        expected = [twin.learn(list(range(numbers)), x, float(y), 1.0) for x, y in zip(rows, batch.y, strict=True)]
+    np.testing.assert_allclose(1 / (1 + np.exp(-scores)), expected, rtol=1e-7, atol=1e-7)
+    for name in ("portable", "sse2"):
+        if use_instruction_set(name):
+            other = scores_of(Engine(spec_of(dim=64, coin=False, float64=True)), batch)
+            np.testing.assert_array_equal(other, scores)
+    use_instruction_set("")
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_where_the_cells_of_columns_lie_changes_no_bit(loss: str) -> None:
+    """Columns among the first cells of a table are found by the number of the cell, others by a hash of it."""
+    batch, dim = rows_of(200, loss=loss), 8192
+    plain = scores_of(Engine(spec_of(loss, dim=dim)), batch)
+    engine = Engine(spec_of(loss, dim=dim))
+    engine.learn(Batch.from_rows([dict.fromkeys(range(100, 3100), 1.0)], [np.nan]))  # takes cells and teaches nothing
+    np.testing.assert_array_equal(scores_of(engine, batch), plain)
+    assert len(engine.saved_arrays["dense.u"]) > len(AUTO) + 1
+
+
 @pytest.mark.parametrize("rows", [5, 12, 40, 100])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "quantile"])
 def test_a_model_that_is_saved_learns_on(loss: str, rows: int, tmp_path: Path) -> None:

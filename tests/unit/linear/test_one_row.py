@@ -77,7 +77,8 @@ def test_words_of_a_text() -> None:
     ("x", "y", "message"),
     [
         ({"a": math.inf}, True, "the row: expected a finite number, got 'inf' in column 'a'."),
-        ({"a": [1, 2]}, True, "got list in column 'a'"),
+        ({"a": {1, 2}}, True, "got set in column 'a'"),
+        ({"a": [1, [2]]}, True, "got a list within a list in column 'a'"),
         ([1.0], True, "the row: expected a dict, got list."),
         ({"a": 1e40}, True, "expected values within 1e30"),
         ({"a": 1.0}, "maybe", "y needs one of the classes (False, True), got 'maybe'"),
