@@ -91,6 +91,13 @@ def name(a: Any) -> Mismatch | None:
     return _unless(isinstance(a, str) and len(a) <= 100_000 and _is_unicode(a), "a text", a)
 
 
+def class_label(most: int) -> Shape:
+    """A class that is a text out of a data file, which may have any character, as `name`."""
+    return lambda a: _unless(
+        isinstance(a, str) and len(a) <= most and _is_unicode(a), f"a text of at most {most} characters", a
+    )
+
+
 def character(a: Any) -> Mismatch | None:
     """A character, or none at all; it may be a tab."""
     return _unless(isinstance(a, str) and len(a) <= 1 and _is_unicode(a), "a single character", a)

@@ -89,13 +89,13 @@ std::string message_of_label(double y, Labels labels, int classes) {
             return "a label needs to be -1 or 1 (or NaN when it is missing), got " + shown(y) +
                    "; map the labels first";
         case Labels::nonnegative:
-            return "a label needs to be from 0 to 1e30 for this loss, got " + shown(y) + "; mend it or drop the row";
+            return "a label needs to be from 0 to 1e30 for this loss, got " + shown(y) + "; fix it or drop the row";
         case Labels::positive:
             return "a label needs to be above 0 and at most 1e30 for this loss, got " + shown(y) +
-                   "; mend it or drop the row";
+                   "; fix it or drop the row";
         case Labels::classes:
             return "a label needs to be the number of a class, from 0 to " + std::to_string(classes - 1) + ", got " +
-                   shown(y) + "; allow more classes or mend it";
+                   shown(y) + "; allow more classes or fix it";
         default:
             return "a label needs to be within 1e30, got " + shown(y) + "; rescale the labels";
     }

@@ -42,6 +42,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
     """Show the settings, the loss and the largest weights of a model."""
+    from ftprl.data.files import shown
     from ftprl.errors import InvalidInput
     from ftprl.linear.model import Model
     from ftprl.runlog.events import line
@@ -60,6 +61,8 @@ def inspect(
     elif export is None:
         facts = summary_of(loaded, str(model), top, match)
         print(line(facts) if as_json else "\n".join(_table(facts)))
+        if match is not None and top > 0 and not facts["largest"] and not as_json:
+            print(f"\nno feature with a weight has a name that matches {shown(match)!r}")
 
 
 def _table(facts: dict[str, Any]) -> list[str]:

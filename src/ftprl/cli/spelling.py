@@ -12,7 +12,7 @@ OF_OTHER_COMMANDS = {
 }
 OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
 OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
-OF_OTHER_COMMANDS |= {"probabilities": "--probabilities", "uncertainty": "--uncertainty"}
+OF_OTHER_COMMANDS |= {"probabilities": "--probabilities", "uncertainty": "--uncertainty", "row": "--row"}
 
 
 def as_typed(message: str, options: tuple[str, ...]) -> str:

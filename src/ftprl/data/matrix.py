@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl._core import csr_rows, dense_rows
 from ftprl.data.batch import Batch, Vector
+from ftprl.data.files import shown
 from ftprl.data.labels import coded, of_array, of_numbers
 from ftprl.data.memory import MemorySource, checked_dim, label_rule
 from ftprl.data.options import ReadingOptions
@@ -55,7 +56,18 @@ def _labels_of(options: ReadingOptions, rows: int) -> tuple[Vector, Mapping[floa
     if options.y is None:
         return np.full(rows, np.nan), {}
     if options.loss not in CLASS_LOSSES:
-        return _column("y", options.y, rows), {}
+        try:
+            return _column("y", options.y, rows), {}
+        except InvalidInput:
+            text = next((one for one in options.y if isinstance(one, str)), None) if np.ndim(options.y) == 1 else None
+            if text is None:
+                raise
+            label = repr(shown(text)[:40])
+            raise InvalidInput(
+                f"y= needs numbers, or True and False, beside an array or a matrix, got {label}; pass y == {label},"
+                " loss=softmax for classes, or take FTPRLClassifier.",
+                option="loss",
+            ) from None
     if np.shape(options.y) != (rows,):
         raise _mismatch("y", rows, np.shape(options.y))
     return coded(options.y)

@@ -75,7 +75,7 @@ def _careful(step: Any, number: int) -> Any:
     except Exception as error:
         what = shown(" ".join(f"{type(error).__name__}: {error}".split()))[:200]
         raise BadFormat(
-            f"{ORIGIN}: element {number}: expected more data, got an iterator that raised {what}; mend the iterator."
+            f"{ORIGIN}: element {number}: expected more data, got an iterator that raised {what}; fix the iterator."
         ) from error
 
 

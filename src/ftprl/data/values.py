@@ -63,14 +63,14 @@ def _of_table(file: str, reading: Mapping[str, Any], column: str, option: str) -
         texts = [] if reading["header"] else [first[at]]
         for row in rows:
             if len(row) <= at:
-                raise BadFormat(f"{stream.name}: expected {len(names)} columns, got a row of {len(row)}; mend it.")
+                raise BadFormat(f"{stream.name}: expected {len(names)} columns, got a row of {len(row)}; fix it.")
             texts.append(row[at])
             if len(texts) == _ROWS:
                 yield np.array(texts, dtype=object)
                 texts = []
         yield np.array(texts, dtype=object)
     except csv.Error as error:
-        raise BadFormat(f"{stream.name}: expected a table for {option}=, got {error}; mend the file.") from None
+        raise BadFormat(f"{stream.name}: expected a table for {option}=, got {error}; fix the file.") from None
     finally:
         stream.close()
 
@@ -97,9 +97,7 @@ def _of_json_lines(file: str, reading: Mapping[str, Any], column: str, option: s
             try:
                 values.append(json.loads(text).get(column))
             except (ValueError, AttributeError):
-                raise BadFormat(
-                    f"{stream.name}:{number}: expected a JSON object, got {text[:40]!r}; mend it."
-                ) from None
+                raise BadFormat(f"{stream.name}:{number}: expected a JSON object, got {text[:40]!r}; fix it.") from None
             if len(values) == _ROWS:
                 yield _texts(values)
                 values = []

@@ -17,7 +17,7 @@ from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
 from ftprl.training.api import train
-from ftprl.training.label_blocks import is_sorted_by_class
+from ftprl.training.label_blocks import ends_in_one_class, is_sorted_by_class
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
 from ftprl.training.setup import new_model, resumed_model
@@ -72,7 +72,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         """The rows in the order in which `fit` learns them: a random one, always the same, if `shuffle` asks for it."""
         if self.shuffle not in (True, False, "auto"):
             raise ValueError(f"shuffle needs True, False or 'auto', got {self.shuffle!r}; pass one.")
-        if self.shuffle is False or (self.shuffle == "auto" and not is_sorted_by_class(labels)):
+        is_asked = is_sorted_by_class(labels) or ends_in_one_class(labels) if self.shuffle == "auto" else self.shuffle
+        if not is_asked:
             return data, labels, weight
         order = np.random.default_rng(self.seed).permutation(len(labels))
         return rows_at(data, order), labels[order], None if weight is None else weight[order]

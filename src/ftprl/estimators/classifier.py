@@ -30,9 +30,9 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     Three or more classes are learned together, in one model with the softmax loss; with the hinge losses, bounds, a
     coin, calibration or `multi_class="ovr"` one against the rest, in one model per class. Options are those of
     `ftprl.train`; one that is None has its default there. `passes="auto"` makes up to 20 passes, of which the one with
-    the smallest held-out loss is kept. `fit` learns rows in their order, but those that are sorted by class in a random
-    one: after many rows of one class in a row, any online learner predicts that class. `shuffle=True` always does so,
-    `shuffle=False` never.
+    the smallest held-out loss is kept. `fit` learns rows in their order, but those that are sorted by class, or end in
+    many rows of one class, in a random one: after many rows of one class in a row, any online learner predicts that
+    class. `shuffle=True` always does so, `shuffle=False` never.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -97,7 +97,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self.calibrate = calibrate
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows in their order; rows sorted by class in a random one, unless `shuffle` is False."""
+        """Learn the rows in their order; shuffled if sorted by class or ending in one, unless `shuffle` is False."""
         data, labels = self._checked(X, y, reset=not (self.warm_start and hasattr(self, "models_")))
         classes = _classes_of(labels)
         if len(classes) < 2:

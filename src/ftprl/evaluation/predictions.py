@@ -117,7 +117,7 @@ class PredictionFile:
             row = int(np.argmin(fits | missing))
             raise BadFormat(
                 f"{self.name}:{line + row}: expected {what}, got {values[row]:g};"
-                " mend it, or say what the numbers are with predictions_are=",
+                " fix it, or pass the kind of the numbers with predictions_are=",
                 option="predictions_are",
             )
         return np.where(missing, math.nan, scores)

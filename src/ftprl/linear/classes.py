@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
+from ftprl.data.files import shown
 from ftprl.data.labels import plain_label
 from ftprl.errors import InvalidInput
 from ftprl.linear.refusal import RowRefused
@@ -18,16 +20,17 @@ from ftprl.linear.spec import MOST_CLASSES
 Label = str | float
 DEFAULT_CLASSES = 100  # that a run may meet when nothing was declared
 _SHOWN = 6
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # also what ends a line
 
 
 def shown_label(label: Label) -> str:
-    """A label as it is printed.
+    """A label as it is printed: on one line, with escapes for control characters.
 
-    >>> shown_label(3.0), shown_label(0.5), shown_label("cat")
-    ('3', '0.5', 'cat')
+    >>> shown_label(3.0), shown_label(0.5), shown_label("cat"), shown_label("a\\nb")
+    ('3', '0.5', 'cat', 'a\\\\nb')
     """
     if isinstance(label, str):
-        return label
+        return label if label.isprintable() else _CONTROL.sub(lambda one: shown(one[0]), label)
     return str(int(label)) if is_whole(label) else repr(label)
 
 
@@ -115,7 +118,7 @@ class ClassTable:
             raise RowRefused(
                 f"row {batch.first_row + at}",
                 f"expected one of at most {self.most} classes ({some}), got the label"
-                f" {shown_label(texts.get(code, code))[:40]!r}; allow more with classes=, or mend the label",
+                f" {shown_label(texts.get(code, code))[:40]!r}; allow more with classes=, or fix the label",
                 batch.first_row + at,
             )
         return batch.replaced(y=y)

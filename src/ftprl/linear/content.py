@@ -15,6 +15,7 @@ from ftprl.losses import LOSSES
 from ftprl.schema import (
     Shape,
     character,
+    class_label,
     either,
     fields,
     flag,
@@ -214,7 +215,7 @@ def content_shape(content: Mapping[str, Any]) -> Shape:
     return fields(
         {"hash_version": whole(), "reading": READING, "receipt": flag, "spec": SPEC},
         {
-            "classes": listed(either(number(), text(MOST_LABEL)), 10_000),
+            "classes": listed(either(number(), class_label(MOST_LABEL)), 10_000),
             "compact": flag,
             "declared_classes": flag,
             "history": HISTORY,

@@ -266,7 +266,7 @@ def _of_fields(model: Model, text: str) -> dict[str, Any]:
         try:
             return dict(json.loads(text))
         except ValueError as wrong:
-            raise InvalidInput(f"row needs a JSON object, got {shown(text)[:80]!r} ({wrong}); mend it.") from None
+            raise InvalidInput(f"row needs a JSON object, got {shown(text)[:80]!r} ({wrong}); fix it.") from None
     format = model.reading.get("format")
     known = model.reading.get("columns") or {}
     # In the order of the data, which `columns` of a model file does not keep.
@@ -384,7 +384,7 @@ def export(model: Model, path: str | os.PathLike[str]) -> int:
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     if suffix not in (".csv", ".parquet"):
         raise InvalidInput(
-            f"export needs a file that ends in .csv or .parquet, got {shown(os.fspath(path))}; name one."
+            f"--export needs a file that ends in .csv or .parquet, got {shown(os.fspath(path))}; name one."
         )
     table = weights_table(model)
     with replacing(path) as out:

@@ -19,7 +19,19 @@ from ftprl.linear.spec import MOST_CLASSES
 from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.schema import CALIBRATION, CERTIFICATE
-from ftprl.schema import check_shape, either, fields, flag, listed, number, one_of, sha256, text, version, whole
+from ftprl.schema import (
+    check_shape,
+    class_label,
+    either,
+    fields,
+    flag,
+    listed,
+    number,
+    one_of,
+    sha256,
+    version,
+    whole,
+)
 
 FORMAT, FORMAT_VERSION = "ftprl-receipt", 5
 LARGEST = 256_000_000  # bytes of a receipt that is read
@@ -41,7 +53,7 @@ FIELDS = {
 # were known before the first row.
 OPTIONAL = {
     "coin_retired": flag,
-    "classes": listed(either(number(), text(MOST_LABEL)), MOST_CLASSES),
+    "classes": listed(either(number(), class_label(MOST_LABEL)), MOST_CLASSES),
     "declared_classes": flag,
 }
 Document = dict[str, Any]

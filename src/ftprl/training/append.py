@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, final
 
 from ftprl.data import Source
-from ftprl.data.files import suffixes
+from ftprl.data.files import shown, suffixes
 from ftprl.data.packing import check_packing, packed
 from ftprl.data.tables import Dialect
 from ftprl.data.text import TextSource
@@ -180,6 +180,16 @@ def _field(value: Any) -> str:
     return "" if value is None else f"{value:.17g}" if isinstance(value, float) and value == int(value) else str(value)
 
 
+def _number(value: Any, name: str) -> float | None:
+    """A value of a column of numbers; a list of JSON lines would be lost among them."""
+    if isinstance(value, str) and value.startswith("["):
+        raise InvalidInput(
+            f"--output needs one number per row in column {shown(name)[:40]!r} for .parquet, got the list"
+            f" {shown(value)[:40]}; write .jsonl or .csv with predict --append, .batches with convert."
+        )
+    return number_of(value)
+
+
 def _values(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]) -> Iterator[list[Any]]:
     """The values of some rows with the prediction behind them; all None for a row that was left out."""
     for fields, prediction in zip(table.values(records), predictions, strict=True):
@@ -192,7 +202,7 @@ def _values(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]
                 " quotes, or write CSV."
             )
         pairs = zip(fields, table.names, strict=True)
-        row: list[Any] = [number_of(field) if name in table.numeric else field for field, name in pairs]
+        row: list[Any] = [_number(field, name) if name in table.numeric else field for field, name in pairs]
         yield [*row, float(prediction)]
 
 
@@ -230,7 +240,11 @@ class ParquetWriter:
         """Write some rows."""
         import pyarrow as pa
 
-        columns = list(zip(*_values(self._table, records, predictions), strict=True))[: len(self._schema)]
+        try:
+            columns = list(zip(*_values(self._table, records, predictions), strict=True))[: len(self._schema)]
+        except InvalidInput:
+            self.close()  # pyarrow would do so later, when the file is closed already
+            raise
         arrays = [
             pa.array(column if pa.types.is_floating(field.type) else [_text(v) for v in column], field.type)
             for column, field in zip(columns, self._schema, strict=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data import partitions
@@ -134,11 +136,24 @@ def _csv_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
 
 def _write_json(batch: pa.RecordBatch | None, out: Any) -> None:
     for row in () if batch is None else batch.to_pylist():
-        out.write((json.dumps(row, ensure_ascii=False, default=_json) + "\n").encode())
+        out.write((json.dumps(_as_json(row), ensure_ascii=False, default=_json) + "\n").encode())
 
 
-def _json(value: Any) -> str:
-    """Dates as in ISO 8601, bytes as text, decimal numbers as they are written."""
+def _as_json(value: Any) -> Any:
+    """A value that ftprl reads back as it is: a pair of a map as an object with `key` and `value`, NaN as null."""
+    if isinstance(value, dict):
+        return {key: _as_json(inner) for key, inner in value.items()}
+    if isinstance(value, tuple):
+        return {"key": value[0], "value": _as_json(value[1])}
+    if isinstance(value, list):
+        return [_as_json(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _json(value: Any) -> str | float:
+    """Dates as in ISO 8601, bytes as text, decimal numbers as numbers."""
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
+    if isinstance(value, Decimal):
+        return float(value)
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

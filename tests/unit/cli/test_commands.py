@@ -203,6 +203,16 @@ def test_inspect(capsys: Capture) -> None:
         assert word in out
 
 
+def test_inspect_reports_a_pattern_that_matches_nothing(capsys: Capture) -> None:
+    assert ftprl(*TRAIN, "-q") == 0
+    assert ftprl("inspect", "m.ftprl", "--match", "nothing*") == 0
+    assert capsys.readouterr().out.endswith("\n\nno feature with a weight has a name that matches 'nothing*'\n")
+    assert ftprl("inspect", "m.ftprl", "--match", "*") == 0
+    assert "no feature" not in capsys.readouterr().out
+    assert ftprl("inspect", "m.ftprl", "--export", "w.txt") == 2
+    assert "ftprl: --export needs a file that ends in .csv or .parquet, got w.txt" in capsys.readouterr().err
+
+
 def test_inspect_shows_a_checkpoint_and_a_table(capsys: Capture) -> None:
     options = ["--label", "y", "--sep", ";", "--checkpoint", "c", "--every", "150"]
     assert ftprl("train", "log.csv", "-o", "m", "-q", *options) == 0

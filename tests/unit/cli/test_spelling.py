@@ -8,6 +8,7 @@ CASES: list[tuple[str, tuple[str, ...], str]] = [
     ("label= needs a column, got none; pass one.", (), "--label needs a column, got none; pass one."),
     ("beta needs a number, got 'x'; pass one.", (), "--beta needs a number, got 'x'; pass one."),
     ("on_bad_row= needs raise or skip", (), "--on-bad-row needs raise or skip"),
+    ("row needs 3 fields, got 2 fields", (), "--row needs 3 fields, got 2 fields"),
     ("header= needs True or False, got 3", (), "--no-header needs True or False, got 3"),
     ("stack=False needs several scales", ("stack",), "--no-stack needs several scales"),
     ("a.vw:3: the row is longer, pass max_row=.", ("max_row",), "a.vw:3: the row is longer, pass --max-row."),

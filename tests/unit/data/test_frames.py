@@ -418,7 +418,7 @@ LISTS = [[[1]], [[2]], [[3]]]
             {"label": "y"},
             (
                 "<memory>: element 1: expected more data, got an iterator that raised "
-                "RuntimeError: the database is gone; mend the iterator."
+                "RuntimeError: the database is gone; fix the iterator."
             ),
         ),
         (lambda: raising([]), {"label": "y"}, "<memory>: element 0: expected more data, got an iterator that raised"),

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csc_array, csr_array, csr_matrix
 
 import ftprl.data
+import ftprl.errors
 from ftprl._core import csr_rows, dense_rows
 from oracles.batches import rows_of
 
@@ -64,3 +65,9 @@ def test_broken_matrices_are_refused() -> None:
         csr_rows(good.indptr, good.indices, good.data, 0, 4, False)
     with pytest.raises(ValueError, match="beyond the end"):
         dense_rows(np.eye(3), 0, 4, False)
+
+
+def test_labels_of_text_are_refused_with_a_remedy() -> None:
+    for y in (["yes", "no"], np.array(["yes", "no"])):
+        with pytest.raises(ftprl.errors.InvalidInput, match=r"y= needs numbers, .* got 'yes'; pass y == 'yes'"):
+            ftprl.data.open(np.eye(2), y=y)

@@ -95,5 +95,5 @@ def test_a_short_row_is_refused(tmp_path: Path) -> None:
     (tmp_path / "whole.csv").write_text("y,g\n1,a\n0,b\n")
     source = ftprl.data.open(tmp_path / "whole.csv", label="y")
     (tmp_path / "t.csv").rename(tmp_path / "whole.csv")
-    with pytest.raises(FtprlError, match=r"whole\.csv: expected 2 columns, got a row of 1; mend it"):
+    with pytest.raises(FtprlError, match=r"whole\.csv: expected 2 columns, got a row of 1; fix it"):
         list(column_values(source, tmp_path / "whole.csv", "g"))

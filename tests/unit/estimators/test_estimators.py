@@ -257,6 +257,22 @@ def test_rows_sorted_by_class_are_learned_in_a_random_order() -> None:
         FTPRLClassifier(shuffle="yes").fit(X, y)
 
 
+def test_folds_that_end_in_one_class_are_learned_in_a_random_order() -> None:
+    """`cross_val_score` does not shuffle: the rows of a fold end in those of the class that reaches further."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1000, 3))
+    y = (rng.random(1000) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
+    y[-25:] = 1
+    assert FTPRLClassifier(shuffle=False).fit(X, y).predict(X).mean() > 0.9
+    own = FTPRLClassifier().fit(X, y)
+    assert 0.4 < own.predict(X).mean() < 0.6
+    order = np.random.default_rng(0).permutation(1000)
+    assert own.model_.state_digest() == FTPRLClassifier(shuffle=False).fit(X[order], y[order]).model_.state_digest()
+    few = slice(0, 980)  # five rows of one class at the end: no reason to change the order
+    in_order = FTPRLClassifier(shuffle=False).fit(X[few], y[few])
+    assert FTPRLClassifier().fit(X[few], y[few]).model_.state_digest() == in_order.model_.state_digest()
+
+
 @pytest.mark.parametrize("kind", ["array", "csr", "pandas", "polars", "arrow"])
 def test_every_kind_of_data_is_shuffled_alike(kind: str) -> None:
     rng = np.random.default_rng(1)

@@ -8,6 +8,7 @@ import io
 import json
 import tempfile
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,23 @@ def test_files_of_columns_keep_their_types(tmp_path: Path, suffix: str) -> None:
     lines = appended(tmp_path, f"[01].{suffix}", "o.jsonl").read_text().splitlines()
     assert [json.loads(line)["prediction"] for line in lines] == predictions
     assert [json.loads(line)["tags"] for line in lines] == columns["tags"] * 2
+
+
+def test_objects_of_maps_decimals_and_nan_are_read_back(tmp_path: Path) -> None:
+    rows = range(60)
+    columns = {
+        "y": pa.array([i % 2 for i in rows]),
+        "m": pa.array([[(f"k{i % 3}", i % 4 + 0.5)] for i in rows], pa.map_(pa.string(), pa.float64())),
+        "price": pa.array([Decimal(i % 7) / 4 for i in rows], pa.decimal128(8, 2)),
+        "x": pa.array([float("nan") if i % 5 == 0 else i / 2 for i in rows]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "d.parquet")
+    model = train(tmp_path / "d.parquet", label="y", bits=10, output=tmp_path / "m").model
+    out = appended(tmp_path, "d.parquet", "o.jsonl")
+    first = json.loads(out.read_text().splitlines()[0], parse_constant=pytest.fail)
+    assert first["m"] == [{"key": "k0", "value": 0.5}]
+    assert (first["price"], first["x"]) == (0.0, None)
+    assert model.predict(out).tolist() == model.predict(tmp_path / "d.parquet").tolist()
 
 
 def test_lists_do_not_fit_into_csv_and_flat_columns_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

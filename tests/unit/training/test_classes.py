@@ -281,6 +281,23 @@ def test_a_name_of_a_class_has_a_longest(tmp_path: Path) -> None:
         ftprl.train(tmp_path / "d.vw", loss="softmax")
 
 
+def test_a_class_may_have_any_character(tmp_path: Path) -> None:
+    classes = ("two\nlines", "New\u00a0York", "tab\there")
+    rows = [{"x": i % 3, "c": "abc"[i % 3], "kind": classes[i % 3]} for i in range(60)]
+    model = ftprl.train(rows, label="kind", loss="softmax", receipt=True, output=tmp_path / "m").model
+    again = ftprl.load(tmp_path / "m")
+    assert again.classes == model.classes == classes
+    assert list(again.predict_classes(rows[-3:])) == [row["kind"] for row in rows[-3:]]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(["predict", str(tmp_path / "m"), str(tmp_path / "d.jsonl"), "-o", str(tmp_path / "p")]) == 0
+    lines = (tmp_path / "p").read_text().split("\n")
+    assert len(lines) == 61
+    assert lines[57:60] == ["two\\nlines", "New\u00a0York", "tab\\there"]
+    assert run(["certify", str(tmp_path / "m"), "-o", str(tmp_path / "r")]) == 0
+    assert run(["inspect", str(tmp_path / "m")]) == 0
+    assert run(["evaluate", str(tmp_path / "m"), str(tmp_path / "d.jsonl")]) == 0
+
+
 def test_explain_and_weights_are_of_one_class() -> None:
     rows = [{"kind": "sun", "sky": 1.0}, {"kind": "rain", "cloud": 1.0}, {"kind": "snow", "cold": 1.0}] * 60
     model = ftprl.train(rows, label="kind", loss="softmax", missing="ignore").model

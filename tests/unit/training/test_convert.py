@@ -165,6 +165,20 @@ def test_every_format_becomes_vw_text_libsvm_parquet_and_batches(tmp_path: Path,
     assert again.state_digest() == train(path, bits=12, **own).model.state_digest()
 
 
+def test_lists_of_numbers_are_not_lost_in_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = columns_of(tmp_path)["jsonl"]
+    with pytest.raises(
+        InvalidInput, match=r"one number per row in column 'list' for .parquet, got the list \[1.5, 0\]"
+    ):
+        convert(path, tmp_path / "o.parquet", **OF_JSON)
+    train(path, bits=12, output=tmp_path / "m", **OF_JSON)
+    args = [str(tmp_path / "m"), str(path), "--append", "-o"]
+    assert command(["predict", *args, str(tmp_path / "o.parquet")]) == 2
+    assert "ftprl: --output needs one number per row in column 'list'" in capsys.readouterr().err
+    assert not (tmp_path / "o.parquet").exists()
+    assert command(["predict", *args, str(tmp_path / "o.csv")]) == 0
+
+
 def test_vw_text_and_libsvm_become_parquet(tmp_path: Path) -> None:
     (tmp_path / "d.vw").write_text("1 2 'tag|a:2 x y:3 | z\n-1 | z\n" * 20)
     convert(tmp_path / "d.vw", tmp_path / "o.parquet")
