@@ -102,7 +102,8 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
     m.hedge[RECENT_LOSS] += weight * std::fabs(loss_value(s, mean, y));
     if (predicts_labels(s.loss)) m.hedge[STRETCH_LOSS] += losses[label_expert(s)];
     if (D == 0.0) {
-        if (mixture_loss - low > LEAST_GAP * m.hedge[RECENT_LOSS]) m.hedge[GAP] = m.hedge[LARGEST_GAP] = mixture_loss - low;
+        if (mixture_loss - low > LEAST_GAP * m.hedge[RECENT_LOSS])
+            m.hedge[GAP] = m.hedge[LARGEST_GAP] = mixture_loss - low;
         return;
     }
     for (int j = 0; j < n; ++j) {
