@@ -163,6 +163,8 @@ def _other(file: str, name: str, made: Any, wanted: Any) -> InvalidInput:
 class BatchesSource(Source):
     """A file of batches; `files` and what `describe` shows may be those of the data it was made from."""
 
+    reading_effort = "none"  # how much time is left for learning: see training/threads.py
+
     def __init__(
         self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool | str = False
     ) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from ftprl.data import Source
-from ftprl.data.batches import BatchesSource
-from ftprl.data.frame_source import FrameSource
-from ftprl.data.memory import MemorySource
 from ftprl.data.prefetch import processors
 from ftprl.linear.engine import Engine
 from ftprl.linear.mixture import FIRST_ROW
@@ -30,8 +27,9 @@ def learning_threads(threads: int | None, source: Source) -> int:
     `threads` threads: only the processors that these leave learn. By default one thread learns text, of which parsing
     keeps another processor busy; files of columns and frames are read in less time, and learned as data in memory is.
     """
-    if isinstance(source, BatchesSource | MemorySource):
+    effort = getattr(source, "reading_effort", "text")  # not by class: text is read without the modules of the others
+    if effort == "none":
         return max(1, processors() if threads is None else threads)
     if threads is None:
-        return max(1, processors()) if isinstance(source, FrameSource) else 1
+        return max(1, processors()) if effort == "columns" else 1
     return max(1, min(threads, processors() - threads))
