@@ -168,7 +168,7 @@ class Model:
         cells = self.engine.bounds.cells()[0]
         if not self.engine.bounds.is_named:
             return len(cells), 0
-        if self.names is None or self.names.full_row is not None:
+        if self.names is None or not self.names.has_all:
             return len(cells), None
         return len(cells), int(np.count_nonzero(self.names.of_cells(cells, self.engine.spec.dim).others))
 
