@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from ftprl import data
 from ftprl.linear.names import Names
-from oracles.names_twin import names_within
+from oracles.hash_twin import feature_hash
+from oracles.names_twin import RowOfNames, kept_names
 
 SLOW = settings(deadline=None, max_examples=40)
 ALL = 10**9  # bytes: every name fits
@@ -72,6 +73,12 @@ def names_of_row(row: dict[str, Any], marks_missing: bool) -> list[str]:
         else:
             names.append(f"{column}={str(value).lower()}" if isinstance(value, bool) else column)
     return names
+
+
+def expected_names(rows: list[list[str]], budget: int) -> tuple[list[str], int | None]:
+    """The names of a plain list, and the row of the first that does not fit."""
+    kept = kept_names((RowOfNames([(name, feature_hash(name.encode())) for name in row], []) for row in rows), budget)
+    return kept.names, kept.full_row
 
 
 def kept(source: data.Source, budget: int, threads: int) -> tuple[list[str], int | None]:
@@ -133,7 +140,7 @@ def test_every_form_of_the_rows_keeps_the_names_of_a_plain_list(
     columns |= {"truth": "boolean", "y": "label"}
     columns = {name: columns[name] for name in table.column_names}
     good = [row for row in table.to_pylist() if row["y"] not in ("x", 1e31)]
-    expected = names_within((names_of_row(row, missing == "indicator") for row in good), budget)
+    expected = expected_names([names_of_row(row, missing == "indicator") for row in good], budget)
     options = {"columns": columns, "missing": missing, "labelled": True, "on_bad_row": "skip", "dim": dim}
     with tempfile.TemporaryDirectory() as folder:
         for form, rows in forms(table, Path(folder), writing).items():
@@ -150,11 +157,6 @@ def test_a_row_that_is_left_out_keeps_no_name_and_the_next_that_has_it_does(at: 
     column[at] = column[min(at + 700, rows - 1)] = "late"
     table = pa.table({"y": labels, "a": pa.array(column).dictionary_encode(), "b": column})
     good = [row for row in table.to_pylist() if row["y"] != "x"]
-    expected = names_within((names_of_row_of(row) for row in good), ALL)
+    expected = expected_names([[f"a={row['a']}", f"b={row['b']}"] for row in good], ALL)
     source = data.open(table, label="y", on_bad_row="skip", dim=2**20, names=True, loss="squared")
     assert kept(source, ALL, 0) == expected
-
-
-def names_of_row_of(row: dict[str, Any]) -> list[str]:
-    """The names of a row of categories."""
-    return [f"{name}={value}" for name, value in row.items() if name != "y"]

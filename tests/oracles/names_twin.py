@@ -1,26 +1,70 @@
-"""Names of features again, as a plain list: in the order of the rows and of the columns of a row, up to a budget."""
+"""The names of features that a model keeps, the slow way: a dict, by the bits that a name is known by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from oracles.hash_twin import feature_hash
+from oracles.interactions_twin import Feature, products
 
+NAME_BITS = 2**30 - 1
 OVERHEAD = 12  # bytes that a name counts for besides its own
-BITS = 30  # of the hash that a name is known by
 
 
-def names_within(rows: Iterable[Sequence[str]], budget: int, seed: int = 0) -> tuple[list[str], int | None]:
-    """The names that fit, and the row of the first that does not, from 1; None when all do."""
-    kept, known, used = list[str](), set[int](), 0
+class Kept(NamedTuple):
+    """The names, the row of the first that does not fit and that of the first product, both from 1."""
+
+    names: list[str]
+    full_row: int | None
+    products_full_row: int | None
+    product_bytes: int
+
+
+class RowOfNames(NamedTuple):
+    """The names of a row and their hashes: single features, then products."""
+
+    single: list[tuple[str, int]]
+    products: list[tuple[str, int]]
+
+
+def pairs_of(first: Iterable[str], second: Iterable[str]) -> RowOfNames:
+    """A row of VW text with two namespaces a and b that interact."""
+    features: list[tuple[str, Feature]] = []
+    for space, words in (("a", first), ("b", second)):
+        start = feature_hash(space.encode())
+        features += [(f"{space}^{word}", (space, feature_hash(word.encode(), start), 1.0)) for word in words]
+    ones = [one for one in features if one[1][0] == "a"]
+    others = [other for other in features if other[1][0] == "b"]
+    hashes = products([feature for _, feature in features], [["a", "b"]], namespaces=True)
+    crossed = [f"{one}*{other}" for one, _ in ones for other, _ in others]
+    single = [(name, feature[1]) for name, feature in features]
+    return RowOfNames(single, [(name, key) for name, (key, _) in zip(crossed, hashes, strict=True)])
+
+
+def kept_names(rows: Iterable[RowOfNames], budget: int) -> Kept:
+    """Names within a budget, of which products may take a quarter."""
+    known: dict[int, str] = {}
+    total = product_bytes = 0
+    full_row: int | None = None
+    products_full_row: int | None = None
     for number, row in enumerate(rows, 1):
-        for name in row:
-            key = feature_hash(name.encode(), seed) % 2**BITS
-            if key in known:
+        for name, key in row.single:
+            if full_row is not None or key & NAME_BITS in known:
                 continue
-            used += OVERHEAD + len(name.encode())
-            if used > budget:
-                return kept, number
-            known.add(key)
-            kept.append(name)
-    return kept, None
+            if total + len(name.encode()) + OVERHEAD > budget:
+                full_row = number
+                continue
+            total += len(name.encode()) + OVERHEAD
+            known[key & NAME_BITS] = name
+        for name, key in row.products:
+            if full_row is not None or products_full_row is not None or key & NAME_BITS in known:
+                continue
+            size = len(name.encode()) + OVERHEAD
+            if product_bytes + size > budget // 4 or total + size > budget:
+                products_full_row = number
+                continue
+            total += size
+            product_bytes += size
+            known[key & NAME_BITS] = name
+    return Kept(list(known.values()), full_row, products_full_row, product_bytes)

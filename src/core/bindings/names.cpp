@@ -1,6 +1,7 @@
 // Names of features as Python sees them.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -49,9 +50,11 @@ nb::object array_of(const ftprl::GrowingList<T>& list) {
     return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(data, {view->size()}, owner));
 }
 
-std::size_t add_names(NameTable& table, const NewNames& names, std::size_t from, std::size_t to) {
+std::pair<std::size_t, std::size_t> add_names(NameTable& table, const NewNames& names, std::size_t from,
+                                              std::size_t to) {
     const nb::gil_scoped_release free;
-    return table.add(names, from, to);
+    const NameTable::FullRows full = table.add(names, from, to);
+    return {full.any, full.product};
 }
 
 // A name in a file of batches: its hash, its row and its size; the texts follow all of them.
@@ -130,7 +133,7 @@ nb::bytes name_at(const NameTable& table, std::size_t i) {
 
 // Names that were saved; false when they are not those of a table.
 bool load_names(NameTable& table, const Column<std::uint64_t>& hashes, const Column<std::uint32_t>& sizes,
-                const nb::bytes& text, bool is_full) {
+                const nb::bytes& text, bool is_full, std::uint64_t product_bytes, bool are_products_full) {
     if (hashes.size() != sizes.size() || table.hashes.size() != 0) return false;
     const auto* const first = reinterpret_cast<const ftprl::Byte*>(text.c_str());
     std::size_t at = 0;
@@ -141,7 +144,7 @@ bool load_names(NameTable& table, const Column<std::uint64_t>& hashes, const Col
         at += size;
     }
     if (is_full) table.set_full();
-    return at == text.size();
+    return at == text.size() && table.set_products(product_bytes, are_products_full);
 }
 
 using Pattern = std::tuple<std::string, double, double>;
@@ -236,6 +239,7 @@ void ftprl::bindings::bind_names(nb::module_& m) {
     nb::class_<NewNames>(m, "NewNames", "Names that the rows of a batch have and rows before did not.")
         .def("__len__", &NewNames::size)
         .def("stop", &NewNames::stop, "Want no more names of the parsers that these come from.")
+        .def("stop_products", &NewNames::stop_products, "Want no more names of interactions of these parsers.")
         .def_prop_ro("is_complete", &NewNames::is_complete, "Whether none may be missing.")
         .def("pack", &pack_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
         .def_static("unpack", &unpack_names, nb::arg("packed"), "The names that `pack` made bytes of.");
@@ -243,8 +247,10 @@ void ftprl::bindings::bind_names(nb::module_& m) {
         .def(nb::init<std::uint64_t>(), nb::arg("budget"))
         .def("__len__", [](const NameTable& table) { return table.hashes.size(); })
         .def("add", &add_names, nb::arg("names"), nb::arg("start"), nb::arg("stop"),
-             "Add the names of rows [start, stop); returns the row of the first that does not fit, or stop.")
+             "Add the names of rows [start, stop); returns the row of the first that does not fit, and of the first "
+             "interaction, or stop.")
         .def("load", &load_names, nb::arg("hashes"), nb::arg("sizes"), nb::arg("text"), nb::arg("is_full"),
+             nb::arg("product_bytes") = 0, nb::arg("are_products_full") = false,
              "Fill an empty table with saved names; False when they are not those of a table.")
         .def("slots", &slots_of, nb::arg("dim"), "The cell of each name in a table of so many weights.")
         .def("name", &name_at, nb::arg("number"), "One name.")
@@ -253,5 +259,6 @@ void ftprl::bindings::bind_names(nb::module_& m) {
         .def_prop_ro("text", [](const NameTable& table) { return array_of(table.text); })
         .def_prop_ro("bytes", &NameTable::bytes)
         .def_prop_ro("budget", &NameTable::budget)
-        .def_prop_ro("is_full", &NameTable::is_full);
+        .def_prop_ro("is_full", &NameTable::is_full)
+        .def_prop_ro("product_bytes", &NameTable::product_bytes, "How many bytes the names of interactions take.");
 }

@@ -21,7 +21,7 @@ using ftprl::bindings::Hold;
 using ftprl::bindings::OneRowView;
 
 // What is left to Python after a row was learned, or why it was not: bits of the result of `learn`.
-enum Due { REVIEW_DUE = 1, NAMES_FULL = 2, BOUNDS_EMPTY = 4, BOUNDS_MANY = 8 };
+enum Due { REVIEW_DUE = 1, NAMES_FULL = 2, BOUNDS_EMPTY = 4, BOUNDS_MANY = 8, PRODUCT_NAMES_FULL = 16 };
 
 // Its parsers have space for one row: who reads a dict, which may run code of Python's, has both until the row is done.
 class OneRow {
@@ -111,10 +111,12 @@ private:
         ftprl::FeatureLog& log = learning_.rows.log;
         if ((names_ == nullptr && bounds_ == nullptr) || !log.has_new()) return 0;
         ftprl::bindings::check_row(learner_, row);  // a row that is refused leaves no name behind
-        const ftprl::NewNames fresh = log.take();
+        ftprl::NewNames fresh = log.take();
         if (bounds_ != nullptr && refused_ == 0) bound(fresh);
         if (names_ == nullptr || refused_ != 0 || names_->is_full()) return 0;
-        return names_->add(fresh, 0, 1) == 1 ? 0 : NAMES_FULL;
+        const ftprl::NameTable::FullRows full = names_->add(fresh, 0, 1);
+        if (full.product != 1) fresh.stop_products();
+        return (full.any == 1 ? 0 : NAMES_FULL) | (full.product == 1 ? 0 : PRODUCT_NAMES_FULL);
     }
 
     // A name without any weight left for it stops all learning: it would not be met as a new one again.
@@ -154,9 +156,11 @@ void ftprl::bindings::bind_one_row(nb::module_& m) {
              nb::arg("changing"), nb::arg("names").none(), nb::arg("bounds").none(), nb::keep_alive<1, 2>(),
              nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 8>(),
              nb::keep_alive<1, 9>())
-        .def("learn", &OneRow::learn, nb::arg("x"), nb::arg("y"), nb::arg("weight") = 1.0,
-             "Predict and learn a row; 1 is added to the result when scales may be dropped, 2 when no name fits any "
-             "more. 4 and 8: nothing was learned, since the bounds of a name leave no weight, or too many differ.")
+        .def(
+            "learn", &OneRow::learn, nb::arg("x"), nb::arg("y"), nb::arg("weight") = 1.0,
+            "Predict and learn a row; 1 is added to the result when scales may be dropped, 2 when no name fits any "
+            "more, 16 when none of an interaction does. 4 and 8: nothing was learned, since the bounds of a name leave "
+            "no weight, or too many differ.")
         .def("score", &OneRow::score, nb::arg("x"), "The score of a row, with the weights as they are.")
         .def("score_classes", &OneRow::score_classes, nb::arg("x"), "The same with several classes: one for each.")
         .def_rw("review_row", &OneRow::review_row, "After so many labelled rows scales may be dropped.")

@@ -78,10 +78,12 @@ bool is_list(nb::handle value) {
 }
 
 void add_list(RecordParser& parser, const Name& name, nb::handle key, nb::handle list);
+void add_map(RecordParser& parser, const Name& name, nb::handle key, const nb::dict& map);
 
 // Values that are rare: lists, those of NumPy and pandas, decimal numbers, and what no record may have. Code of
 // Python's may run, and change the dict: what is read has an owner.
 void add_other(RecordParser& parser, const Name& name, nb::object key, nb::object value) {
+    if (PyDict_Check(value.ptr())) return add_map(parser, name, key, nb::borrow<nb::dict>(value));
     if (is_list(value)) return add_list(parser, name, key, value);
     const std::string type = class_of(value);
     if (type == "NAType" || type == "NaTType") return parser.add_missing(name);  // of pandas
@@ -203,6 +205,43 @@ void add_list(RecordParser& parser, const Name& name, nb::handle key, nb::handle
     parser.end_list();
 }
 
+// The elements of a map under their names; those of a dict within it as "outer.inner".
+bool add_elements(RecordParser& parser, const Name& name, nb::handle key, const nb::dict& map,
+                  const std::string& before, int depth) {
+    if (depth > MOST_DICTS) {
+        parser.refuse_value(TOO_DEEP);
+        return false;
+    }
+    // A copy: code of Python's may run that changes the dict.
+    const auto items = nb::steal<nb::list>(PyDict_Items(map.ptr()));
+    parser.expect_more(items.size());
+    for (nb::handle item : items) {
+        const nb::object value = item[1];
+        std::string element_name = before + text_of_key(item[0]);
+        if (PyDict_Check(value.ptr())) {
+            const auto inner = nb::borrow<nb::dict>(value);
+            if (!add_elements(parser, name, key, inner, element_name + ".", depth + 1)) return false;
+        } else if (is_list(value)) {
+            parser.refuse_value("expected numbers or text in a dict, got a list in column '" + text_of_key(key) + "'");
+            return false;
+        } else {
+            parser.set_element_name(std::move(element_name));
+            add_value(parser, name, key, value);
+        }
+    }
+    return true;
+}
+
+// A dict where the model has a column: named elements, as those of a map of Arrow.
+void add_map(RecordParser& parser, const Name& name, nb::handle key, const nb::dict& map) {
+    if (!may_be_map(name.reader.kind)) {
+        return parser.refuse_value("expected one value, got a dict in column " + name.reader.name);
+    }
+    parser.begin_list(name, text_of_key(key), 0);
+    add_elements(parser, name, key, map, "", 2);
+    parser.end_list();
+}
+
 std::string path_of(const std::string& object, nb::handle key) { return object + "." + text_of_key(key); }
 
 nb::str python_text(const std::string& text) { return nb::str(text.data(), text.size()); }
@@ -215,7 +254,7 @@ bool add_flat(RecordParser& parser, nb::dict& flat, const nb::dict& items, const
     }
     for (const auto& [key, value] : items) {
         const std::string path = depth == 1 ? text_of_key(key) : path_of(object, key);
-        if (!PyDict_Check(value.ptr())) {
+        if (!PyDict_Check(value.ptr()) || parser.is_map(path)) {
             flat[python_text(path)] = value;
         } else if (!parser.ignores(path)) {
             if (!parser.may_have_several(path, "a dict")) return false;
@@ -317,8 +356,11 @@ void DictParser::add_items(const nb::dict& items, bool only_others) {
         if (++count > size || items.size() != size)
             return refuse_value("expected a dict that nobody changes, got one that changed");
         if (PyDict_Check(value.ptr())) {
-            add_inside(nb::borrow<nb::dict>(value), text_of_key(key), 2);
-            continue;
+            const std::string path = text_of_key(key);
+            if (!is_map(path)) {
+                add_inside(nb::borrow<nb::dict>(value), path, 2);
+                continue;
+            }
         }
         const Name* const name = name_of(key.ptr());
         if (name != nullptr && (name->by_value || !only_others)) add_value(*this, *name, key, value);
@@ -334,7 +376,7 @@ void DictParser::add_inside(const nb::dict& items, const std::string& object, in
     for (nb::handle item : copy) {
         const nb::object value = item[1];
         const std::string path = path_of(object, item[0]);
-        if (PyDict_Check(value.ptr())) {
+        if (PyDict_Check(value.ptr()) && !is_map(path)) {
             add_inside(nb::borrow<nb::dict>(value), path, depth + 1);
         } else if (const Name* const name = find_name(path); name != nullptr) {
             add_value(*this, *name, python_text(path), value);

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "readers/dates.hpp"
@@ -39,6 +40,22 @@ inline bool makes_features(Column::Kind kind) noexcept {
 inline constexpr char IS_MISSING[] = " is missing";  // behind the name of a column
 
 inline std::string missing_feature(const std::string& column) { return column + IS_MISSING; }
+
+// The names that have others within them: "a" and "a.b" where one is "a.b.c".
+inline std::unordered_set<std::string> names_with_others_inside(const std::vector<Column>& columns) {
+    std::unordered_set<std::string> objects;
+    for (const Column& column : columns) {
+        for (std::size_t dot = column.name.find('.'); dot != std::string::npos; dot = column.name.find('.', dot + 1)) {
+            objects.insert(column.name.substr(0, dot));
+        }
+    }
+    return objects;
+}
+
+// Whether a column of this kind may have elements with names.
+inline bool may_be_map(Column::Kind kind) noexcept {
+    return kind == Column::Kind::categorical || kind == Column::Kind::numeric || kind == Column::Kind::text;
+}
 
 // Where the features of a date stand among those with fixed names.
 struct DateFeatures {

@@ -151,9 +151,12 @@ public:
           is_complete_(other.is_complete_),
           are_wanted_(other.are_wanted_) {}
 
-    // No more names are wanted of the parsers that these come from: there is no space for them.
-    void stop() noexcept { are_wanted_->store(false, std::memory_order_relaxed); }
-    bool are_wanted() const noexcept { return are_wanted_->load(std::memory_order_relaxed); }
+    // No more names are wanted of the parsers that these come from, or none of interactions: there is no space for
+    // them.
+    void stop() noexcept { are_wanted_->all.store(false, std::memory_order_relaxed); }
+    void stop_products() noexcept { are_wanted_->products.store(false, std::memory_order_relaxed); }
+    bool are_wanted() const noexcept { return are_wanted_->all.load(std::memory_order_relaxed); }
+    bool are_products_wanted() const noexcept { return are_wanted_->products.load(std::memory_order_relaxed); }
     // From now on they are wanted as long as those of another parser.
     void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
 
@@ -276,10 +279,16 @@ private:
 
     Buffer<Entry> names_;
     Buffer<Byte> text_;
+    // Shared by all parsers of the same data.
+    struct Wanted {
+        std::atomic<bool> all{true};
+        std::atomic<bool> products{true};
+    };
+
     Buffer<NamePart> name_parts_;
     std::size_t begin_ = 0;  // of the name that is written
     bool is_complete_ = false;
-    std::shared_ptr<std::atomic<bool>> are_wanted_ = std::make_shared<std::atomic<bool>>(true);
+    std::shared_ptr<Wanted> are_wanted_ = std::make_shared<Wanted>();
 };
 
 class FeatureLog {
@@ -297,6 +306,7 @@ public:
     void set_interactions(const Interactions& interactions) {
         interactions_ = interactions;
         is_on_ = is_on_ || interactions_.any();
+        if (keeps_names() && interactions_.any()) begin_names();
     }
     bool has_interactions() const noexcept { return interactions_.any(); }
     // `start` is that of the hash of a name.
@@ -397,7 +407,7 @@ public:
     }
     // Adds a product, whose name is put together of those of its factors, if it may be new.
     void add_product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
-        if (is_recent(hash)) return;
+        if (is_recent_product(hash)) return;
         factors_.emplace_back(factors, count);
         products_.push(Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT});
     }
@@ -421,13 +431,16 @@ public:
                 continue;
             }
             *next = Feature{hash, nullptr, one << 16 | other, PAIR};
-            next += is_recent(hash) ? 0 : 1;
+            next += is_recent_product(hash) ? 0 : 1;
         }
         products_.resize(static_cast<std::size_t>(next - products_.data()));
     }
 
-    // Whether names are recorded now.
+    // Whether names are recorded now, and whether those of products are, too.
     bool is_recording() const noexcept { return keeps_names() && (is_complete_ || names_.are_wanted()); }
+    bool is_recording_products() const noexcept {
+        return is_recording() && (is_complete_ || (recent_products_.is_allocated() && names_.are_products_wanted()));
+    }
 
     // Where the names of a row are looked for, which goes better if the places are fetched before.
     RecentNames::View recent() const noexcept { return recent_.view(); }
@@ -464,7 +477,7 @@ public:
         part_of_.clear();
         for (std::size_t i = 0; i < unknown_.size(); ++i) {
             const Feature& feature = features_.data()[unknown_.data()[i]];
-            if (is_repeated(feature.hash)) continue;
+            if (is_repeated(feature.hash, recent_)) continue;
             if (texts_stay_ && feature.group < PASSING) {
                 put_off(feature, row);
             } else {
@@ -476,8 +489,8 @@ public:
         const Feature* const products = products_.data();
         const std::size_t count = products_.size();
         for (std::size_t i = 0; i < count; ++i) {
-            if (known_.is_allocated() && i + AHEAD < count) known_.fetch(products[i + AHEAD].hash);
-            if (!is_repeated(products[i].hash)) record(products[i], row);
+            if (known_products_.is_allocated() && i + AHEAD < count) known_products_.fetch(products[i + AHEAD].hash);
+            if (!is_repeated(products[i].hash, recent_products_)) record(products[i], row);
         }
         end_met();
     }
@@ -494,9 +507,9 @@ public:
     // Records the name of a feature of a row that was finished before; `end_met` follows the last of some.
     // `may_be_recent` is whether the same name may come from the same source again and again.
     void record_met(const Feature& feature, std::size_t row, bool may_be_recent) {
-        if (may_be_recent && is_repeated(feature.hash)) return;
+        if (may_be_recent && is_repeated(feature.hash, recent_)) return;
         if (feature.text == TEXT_LATER) return record(feature, row);
-        if (is_known(feature.hash)) return;
+        if (is_known(feature.hash, known_)) return;
         names_.append(feature, groups_[feature.group]);
         names_.end(row, feature.hash, false);
     }
@@ -538,7 +551,10 @@ public:
         } else if (keeps_names() && !names_.are_wanted()) {
             recent_.release();
             known_.release();
+            release_products();
             is_on_ = interactions_.any() || grams_.any();
+        } else if (!names_.are_products_wanted()) {
+            release_products();
         }
         return std::move(names_);
     }
@@ -565,20 +581,21 @@ private:
             PutOff{with_row, group.name, group.key, group.size, group.key_size, group.joint};
     }
     void settle(const PutOff& name) {
-        if (is_known(name.feature.hash)) return;
+        if (is_known(name.feature.hash, known_)) return;
         names_.append(name.feature,
                       FeatureGroup{name.group, name.group_size, name.joint, 0, nullptr, name.key, name.key_size});
         names_.end(name.feature.group, name.feature.hash, false);
     }
     void record(const Feature& feature, std::size_t row) {
-        if (is_known(feature.hash)) return;
+        const bool is_product = feature.group == PRODUCT || feature.group == PAIR;
+        if (is_known(feature.hash, is_product ? known_products_ : known_)) return;
         if (feature.text == TEXT_LATER && !texts_->is_new(feature)) return;
         if (feature.group == PAIR && names_.has_space_for_parts()) {
             const std::uint32_t one = part_of(feature.size >> 16), other = part_of(feature.size & 0xffffu);
             return names_.add_pair(row, feature.hash, one, other);
         }
         append(feature);
-        names_.end(row, feature.hash, feature.group == PRODUCT || feature.group == PAIR);
+        names_.end(row, feature.hash, is_product);
     }
 
     // The name of a feature of the row as a part of the names of its products.
@@ -596,13 +613,26 @@ private:
 
     void know_all() {
         known_.allocate(KNOWN_SETS);
-        for (std::size_t i = 0; i < names_.size(); ++i) known_.add(names_[i].hash);
+        if (recent_products_.is_allocated()) known_products_.allocate(KNOWN_SETS);
+        for (std::size_t i = 0; i < names_.size(); ++i) {
+            if (names_[i].is_product == 0) {
+                known_.add(names_[i].hash);
+            } else if (known_products_.is_allocated()) {
+                known_products_.add(names_[i].hash);
+            }
+        }
     }
 
     void begin_names() {
         whole_.assign(is_complete_ ? KNOWN : 0, 0);
         recent_.allocate();
         known_.release();
+        release_products();
+        if (interactions_.any() && !is_complete_) recent_products_.allocate();
+    }
+    void release_products() noexcept {
+        recent_products_.release();
+        known_products_.release();
     }
 
     Byte* place_for(std::size_t size) {
@@ -746,23 +776,26 @@ private:
     }
 
     // Whether a name that is not recent was recorded and is still known; from now on it is.
-    bool is_known(std::uint64_t hash) noexcept {
+    bool is_known(std::uint64_t hash, NameFilter& known) noexcept {
         if (is_complete_) return std::exchange(whole_[hash & (KNOWN - 1)], hash) == hash && hash != 0;
-        if (!known_.is_allocated()) return false;
-        if (known_.has(hash)) return true;
-        known_.add(hash);
+        if (!known.is_allocated()) return false;
+        if (known.has(hash)) return true;
+        known.add(hash);
         return false;
     }
     // Whether a name was met lately. Where none may be missed, it is found by its whole hash.
     bool is_recent(std::uint64_t hash) const noexcept {
         return is_complete_ ? is_whole(hash) : recent_.view().has(hash);
     }
+    bool is_recent_product(std::uint64_t hash) const noexcept {
+        return is_complete_ ? is_whole(hash) : recent_products_.view().has(hash);
+    }
     bool is_whole(std::uint64_t hash) const noexcept { return whole_[hash & (KNOWN - 1)] == hash && hash != 0; }
     // Whether an earlier feature of the row that is recorded has the same name; from now on one has.
-    bool is_repeated(std::uint64_t hash) noexcept {
+    bool is_repeated(std::uint64_t hash, const RecentNames& recent) const noexcept {
         if (is_complete_) return false;  // that is found out when it is recorded
-        if (recent_.view().has(hash)) return true;
-        recent_.view().add(hash);
+        if (recent.view().has(hash)) return true;
+        recent.view().add(hash);
         return false;
     }
 
@@ -786,10 +819,14 @@ private:
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
     RecentNames recent_;                                  // names that were recorded
     NameFilter known_;                                    // more of them
-    std::vector<std::uint64_t> whole_;                    // their hashes, where none may be missed
-    std::vector<std::uint32_t> part_of_;                  // of features of the row, NO_PIECE if there is none yet
-    Buffer<std::uint32_t> unknown_;                       // numbers of features of the row that are not recent
-    Buffer<Feature> products_;                            // those of the row that are not recent
+    // Products have their own: there may be no space for a product that was recorded, and a feature whose name is known
+    // by the same bits is not to be missed for that.
+    RecentNames recent_products_;
+    NameFilter known_products_;
+    std::vector<std::uint64_t> whole_;    // their hashes, where none may be missed
+    std::vector<std::uint32_t> part_of_;  // of features of the row, NO_PIECE if there is none yet
+    Buffer<std::uint32_t> unknown_;       // numbers of features of the row that are not recent
+    Buffer<Feature> products_;            // those of the row that are not recent
     bool has_met_ = false;
     bool texts_stay_ = false;
     std::array<PutOff, 32> put_off_;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,7 @@ public:
         order_.clear();
         known_.clear();
         known_capacity_ = 0;
+        objects_ = names_with_others_inside(names);
         for (const Column& column : names) {
             kinds_.emplace(column.name, Known{column.kind, known_.size()});
             if (column.kind == Kind::delay) rows.keep_delays();  // also of rows before the first that has one
@@ -81,7 +83,15 @@ private:
         ColumnReader reader;
         ElementReader elements;
         std::size_t rank;  // among the columns of features that are known, or UNRANKED
-        enum class Role : std::uint8_t { column, entry, entry_name, entry_value, entry_other } role = Role::column;
+        enum class Role : std::uint8_t {
+            column,
+            element,
+            entry,
+            entry_name,
+            entry_value,
+            entry_other
+        } role = Role::column;
+        Node* map = nullptr;  // the column that an element with a name belongs to
     };
     using Scope = Node*;
     using Kind = Column::Kind;
@@ -180,6 +190,7 @@ private:
         std::size_t rank = 0;
         for (const auto& step : shape_.steps()) {
             const Node* const node = step.node;
+            is_good = is_good && (node == nullptr || node->role == Node::Role::column);
             if (node == nullptr || !marks_missing()) continue;
             const bool has_features = node->rank != UNRANKED || (node->by_value && reads_others);
             is_good = is_good && (node->rank == UNRANKED ? !has_features || rank == known_.size() : node->rank == rank);
@@ -267,16 +278,25 @@ private:
         return begin_key(look_up(object, std::string(key.data, key.end)));
     }
 
-    Node* look_up(const Node* object, std::string key) {
+    // Whether an object here is a map: the model has a column that has no columns within it, and no others are read.
+    bool is_map(const Node& node) const {
+        if (reads_others || node.by_value || &node == &root_ || node.role != Node::Role::column) return false;
+        return makes_features(node.reader.kind) && objects_.count(node.elements.name) == 0;
+    }
+
+    Node* look_up(Node* object, std::string key) {
         path_ = object == &root_ ? key : object->elements.name + "." + key;
         auto match = nodes_.find(path_);
         if (match == nodes_.end()) {
             const auto known = kinds_.find(path_);
             const bool is_new = known == kinds_.end();
+            Node* const map = is_map(*object) ? object : object->map;
             const Kind kind = is_new ? Kind::numeric : known->second.kind;
             const std::size_t rank = is_new || !makes_features(kind) ? UNRANKED : known->second.rank;
             const bool lasts = !is_new || nodes_.size() < kinds_.size() + MOST_NEW_NAMES;
-            Node fresh = node(kind, path_, std::move(key), object, is_new, lasts, rank);
+            Node fresh = node(kind, path_, std::move(key), object, is_new, lasts, map == nullptr ? rank : map->rank);
+            fresh.map = map;
+            if (map != nullptr) fresh.role = Node::Role::element;
             if (!lasts) return &passing_.emplace_back(std::move(fresh));
             match = nodes_.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
         }
@@ -292,6 +312,7 @@ private:
     static bool skips(const Node* scope) { return scope->reader.kind == Kind::ignore; }
 
     bool number(Scope scope, const Field& text, std::ptrdiff_t place) {
+        if (scope->role == Node::Role::element) return element_number(*scope, text);
         if (scope->role != Node::Role::column) return entry_number(scope, text);
         if (scope->by_value && !reads_others) return true;
         const bool is_numeric = scope->by_value || scope->reader.kind == Kind::numeric;
@@ -307,11 +328,13 @@ private:
     }
 
     bool text(Scope scope, const Field& text, std::ptrdiff_t place) {
+        if (scope->role == Node::Role::element) return element_text(*scope, text);
         if (scope->role != Node::Role::column) return entry_text(scope, text);
         return field(*scope, text, place);
     }
 
     bool boolean(Scope scope, bool value, std::ptrdiff_t place) {
+        if (scope->role == Node::Role::element) return element_boolean(*scope, value);
         if (scope->role != Node::Role::column) return entry_boolean(scope, value);
         if (!scope->by_value && scope->reader.kind == Kind::numeric) {
             add_number(*scope, value ? 1.0 : 0.0, place);
@@ -322,12 +345,17 @@ private:
 
     // Null; in an array it is no element.
     void count_missing(Scope scope, std::ptrdiff_t place) {
-        if (place == NO_PLACE && scope->rank != UNRANKED) missing(scope->reader);
+        if (place == NO_PLACE && scope->rank != UNRANKED && scope->role == Node::Role::column) missing(scope->reader);
     }
 
     bool open_object(Scope& scope, std::ptrdiff_t place) {
+        if (scope->role == Node::Role::element) return true;
         if (scope->role != Node::Role::column) return refuse_nested(*scope, "an object within an object of an array");
-        if (place == NO_PLACE) return is_no_single(*scope, "an object");
+        if (place == NO_PLACE) {
+            if (!is_map(*scope) || may_be_map(scope->reader.kind)) return is_no_single(*scope, "an object");
+            refuse("expected one value, got an object in column " + scope->reader.name);
+            return false;
+        }
         if (!is_no_single(*scope, "an array")) return false;
         owner_ = scope;
         has_name_ = false;
@@ -359,6 +387,10 @@ private:
     }
 
     bool open_array(Scope& scope, std::ptrdiff_t place) {
+        if (scope->role == Node::Role::element) {
+            refuse("expected numbers or text in an object, got an array in column " + scope->map->reader.name);
+            return false;
+        }
         if (place != NO_PLACE || scope->role != Node::Role::column) {
             return refuse_nested(*scope, "an array within an array");
         }
@@ -441,6 +473,40 @@ private:
         return false;
     }
 
+    // ---- objects where the model has a column: named elements, as those of a map of Arrow ----
+
+    // The name of an element: its path within the map.
+    static Field name_of(const Node& element) {
+        const std::string& path = element.elements.name;
+        const auto* const first = reinterpret_cast<const Byte*>(path.data());
+        const Byte* const end = first + path.size();
+        return Field{first + element.map->elements.name.size() + 1, end, end};
+    }
+
+    bool element_number(const Node& element, const Field& text) {
+        char scratch[LONGEST_VALUE];
+        if (element.map->reader.kind != Kind::numeric) return element_text(element, spelled(text, scratch));
+        double value = 0.0;
+        if (!parsed_number(element.map->reader, text, value)) return false;
+        add_named(element.map->elements, name_of(element), value);
+        return true;
+    }
+
+    bool element_text(const Node& element, const Field& text) {
+        if (element.map->reader.kind == Kind::numeric) {
+            const Field number = trimmed(text);
+            return is_absent(number) || element_number(element, number);
+        }
+        if (text.data != text.end) add_named(element.map->elements, name_of(element), text);
+        return true;
+    }
+
+    bool element_boolean(const Node& element, bool value) {
+        if (element.map->reader.kind != Kind::numeric) return element_text(element, spelled(value));
+        add_named(element.map->elements, name_of(element), value ? 1.0 : 0.0);
+        return true;
+    }
+
     // ---- objects of an array: a name and a value ----
 
     Scope entry_part(const Field& key) {
@@ -485,7 +551,8 @@ private:
     }
 
     std::unordered_map<std::string, Known> kinds_;
-    std::vector<ColumnReader> known_;  // columns of features
+    std::unordered_set<std::string> objects_;  // names that have known ones within them
+    std::vector<ColumnReader> known_;          // columns of features
     std::size_t known_capacity_ = 0;
     // The keys of the current row, each with the first of its features, and then by their ranks.
     struct KeyFeatures {

@@ -90,20 +90,41 @@ public:
 
     std::uint64_t budget() const noexcept { return budget_; }
     std::uint64_t bytes() const noexcept { return text.size() + OVERHEAD * hashes.size(); }
-    // Whether a name did not fit: none is added after it.
+    // Names of products, of which there may be more than of anything else, may take this part of the budget.
+    std::uint64_t product_budget() const noexcept { return budget_ / 4; }
+    std::uint64_t product_bytes() const noexcept { return product_bytes_; }
+    // Whether a name did not fit: none is added after it, and of products none after the first that did not fit.
     bool is_full() const noexcept { return is_full_; }
+    bool are_products_full() const noexcept { return are_products_full_; }
     void set_full() noexcept { is_full_ = true; }
+    // That of a table that was saved; false when it cannot be.
+    bool set_products(std::uint64_t bytes, bool are_full) noexcept {
+        product_bytes_ = bytes;
+        are_products_full_ = are_full;
+        return bytes <= this->bytes() && bytes <= product_budget();
+    }
 
-    // Adds the names first met in rows [from, to) of a batch, and returns the row of the first that does not fit, or
-    // `to`.
-    std::size_t add(const NewNames& names, std::size_t from, std::size_t to) {
+    // The rows of the first name that does not fit, and of the first of a product.
+    struct FullRows {
+        std::size_t any;
+        std::size_t product;
+    };
+
+    // Adds the names first met in rows [from, to) of a batch, and returns where they do not fit, or `to`.
+    FullRows add(const NewNames& names, std::size_t from, std::size_t to) {
+        FullRows full{to, to};
         const std::size_t end = names.first_of(to);
         for (std::size_t i = names.first_of(from); i < end && !is_full_; ++i) {
             if (i + AHEAD < end) fetch(names[i + AHEAD].hash);
-            const auto write = [&names, i](Byte* to) { names.write(names[i], to); };
-            if (!add(names[i].hash, names[i].size, write)) return names[i].row;
+            const NewNames::Entry& name = names[i];
+            const auto write = [&names, &name](Byte* to) { names.write(name, to); };
+            if (name.is_product == 0) {
+                if (!add(name.hash, name.size, write)) full.any = name.row;
+            } else if (!are_products_full_ && !add_product(name.hash, name.size, write)) {
+                full.product = name.row;
+            }
         }
-        return to;
+        return full;
     }
 
     // Adds one name, unless it is known; false when it does not fit.
@@ -118,15 +139,20 @@ public:
     bool add(std::uint64_t hash, std::size_t size, const Write& write) {
         std::uint32_t& place = places()[place_of(hash)];
         if (place != 0) return true;
-        if (is_full_ || bytes() + OVERHEAD + size > budget_ || hashes.size() == LOW) {
-            is_full_ = true;
-            return false;
-        }
-        hashes.push(hash);
-        sizes.push(static_cast<std::uint32_t>(size));
-        write(text.extend(size));
-        place = known_by(hash);
-        if (2 * hashes.size() > mask_) grow();
+        is_full_ = is_full_ || !has_space_for(size);
+        if (!is_full_) add_at(place, hash, size, write);
+        return !is_full_;
+    }
+    // The same for that of a product.
+    template <class Write>
+    bool add_product(std::uint64_t hash, std::size_t size, const Write& write) {
+        std::uint32_t& place = places()[place_of(hash)];
+        if (place != 0) return true;
+        const std::uint64_t bytes = product_bytes_ + OVERHEAD + size;
+        are_products_full_ = are_products_full_ || bytes > product_budget() || !has_space_for(size);
+        if (are_products_full_) return false;
+        product_bytes_ = bytes;
+        add_at(place, hash, size, write);
         return true;
     }
 
@@ -138,6 +164,18 @@ public:
     }
 
 private:
+    bool has_space_for(std::size_t size) const noexcept {
+        return bytes() + OVERHEAD + size <= budget_ && hashes.size() != LOW;
+    }
+    template <class Write>
+    void add_at(std::uint32_t& place, std::uint64_t hash, std::size_t size, const Write& write) {
+        hashes.push(hash);
+        sizes.push(static_cast<std::uint32_t>(size));
+        write(text.extend(size));
+        place = known_by(hash);
+        if (2 * hashes.size() > mask_) grow();
+    }
+
     // How many things of so many bytes each fit into a budget that is not too large to have addresses for all of it.
     static std::size_t most_of(std::uint64_t budget, std::size_t bytes) noexcept {
         constexpr std::uint64_t MOST = std::uint64_t{1} << 26;
@@ -183,7 +221,9 @@ private:
     }
 
     std::uint64_t budget_;
+    std::uint64_t product_bytes_ = 0;
     bool is_full_ = false;
+    bool are_products_full_ = false;
     std::unique_ptr<Memory> places_;  // by the low bits of a hash, as many as a power of two
     std::size_t mask_ = 0;
     mutable std::vector<std::uint64_t> ends_;

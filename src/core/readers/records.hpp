@@ -11,6 +11,7 @@
 #include <limits>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ public:
         }
         known_names_ = names_.size();
         reads_others_ = reads_others;
+        objects_ = names_with_others_inside(names);
     }
 
     // Whether a name that a record lacks has to be told: then all known names come first, in their order, as in a
@@ -84,6 +86,13 @@ public:
     bool ignores(const std::string& name) const {
         const auto match = names_.find(name);
         return match != names_.end() && match->second.reader.kind == Column::Kind::ignore;
+    }
+
+    // Whether a dict under this name is a map: the name of a column that has no columns within it, and no others are
+    // read.
+    bool is_map(const std::string& name) const {
+        const auto match = reads_others_ ? names_.end() : names_.find(name);
+        return match != names_.end() && makes_features(match->second.reader.kind) && objects_.count(name) == 0;
     }
 
     // Refuses several values, such as those of a dict, where the label, the weight or the delay is expected.
@@ -236,7 +245,8 @@ private:
     }
 
     std::unordered_map<std::string, Name> names_;
-    std::vector<Name> passing_;  // the name that was met last, if it is not remembered
+    std::unordered_set<std::string> objects_;  // names that have known ones within them
+    std::vector<Name> passing_;                // the name that was met last, if it is not remembered
     std::unordered_map<std::string, ElementReader> known_elements_;  // of names that had a list
     std::vector<ElementReader> passing_elements_;                    // of the name that was met last
     std::size_t known_names_ = 0;

@@ -150,8 +150,8 @@ public:
         if (most > Interactions::MOST_PRODUCTS) return false;
         reserve(most);
         double* const values = row_values();
-        const bool are_ones = row_has_unit_values_, has_names = log.is_recording();
-        if (has_names) log.meet(size_);  // names of single features come before those of products
+        const bool are_ones = row_has_unit_values_, has_names = log.is_recording_products();
+        if (log.is_recording()) log.meet(size_);  // names of single features come before those of products
         const Slots slots = slots_;
         const auto make = [&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
             double value = 1.0;

@@ -163,8 +163,11 @@ def _names(names: dict[str, Any] | None) -> list[str]:
         return []
     text = f"{names['count']} features, {names['collisions']} of them share a cell with another (hash collision)"
     text += f"; {names['bytes']} of at most {names['budget']} bytes"
-    if names["full_row"] is not None:
-        text += f", full at row {names['full_row']}: {names['unnamed']} cells have no name (--names)"
+    full = [f"full at row {names['full_row']}"] if names["full_row"] is not None else []
+    if names["products_full_row"] is not None:
+        full.append(f"the quarter of interactions full at row {names['products_full_row']}")
+    if full:
+        text += f", {', '.join(full)}: {names['unnamed']} cells have no name (--names)"
     return [f"{'names':<14} {text}"]
 
 

@@ -38,10 +38,14 @@ class RowNames:
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpacked_names, (self.new.pack(self.first, self.last), self.last - self.first)
 
-    def add_to(self, table: NameTable) -> int | None:
-        """Add the names to a table; returns the row of the first that does not fit, counted from 0 in the batch."""
-        row = table.add(self.new, self.first, self.last)
-        return None if row == self.last else row - self.first
+    def add_to(self, table: NameTable) -> tuple[int | None, int | None]:
+        """Add the names to a table; returns the row of the first that does not fit, and of the first interaction.
+
+        They are counted from 0 in the batch.
+        """
+        rows = table.add(self.new, self.first, self.last)
+        row, product_row = (None if at == self.last else at - self.first for at in rows)
+        return row, product_row
 
 
 def _unpacked_names(packed: bytes, rows: int) -> RowNames:

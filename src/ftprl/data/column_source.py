@@ -81,9 +81,11 @@ class FileBlocks:
         categories = [name for name, kind in self.kinds.items() if kind == "categorical"]
         with closing(open_column_file(file, self.format, categories)) as opened:
             keys = self._keys(file, opened)
-            names = [field.name for field in flat_schema(opened, name)]
-            frames.check_columns([*names, *keys], self.kinds, self.optional, name)
-            columns = [one for one in names if self.kinds.get(one, "ignore") != "ignore"]
+            flat_schema(opened, name)  # refuses columns that occur twice
+            names = nested.fitted_names(opened.schema, self.kinds)
+            frames.check_columns([*(one for one, _ in names), *keys], self.kinds, self.optional, name)
+            read = (column for one, column in names if self.kinds.get(one, "ignore") != "ignore")
+            columns = list(dict.fromkeys(read))
             for group in range(first, opened.groups if stop is None else stop):
                 start, part = 0, f"{opened.part} {group}: "
                 for batch in read_part(file, self.format, opened, group, columns, threads=threads):

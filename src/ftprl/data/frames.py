@@ -206,7 +206,7 @@ def arranged(
 
     A column that `kinds` does not know is left out or, where the set of columns `is_open`, read by its type.
     """
-    flat = nested.flat_columns(batch)
+    flat = nested.fitted_columns(batch, kinds, is_open=is_open)
     check_columns([name for name, _ in flat], kinds, optional, origin)
     columns: list[tuple[str, str, pa.Array]] = []
     there = dict(flat)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ftprl.data.columns import FEATURES
 from ftprl.data.files import shown
 from ftprl.errors import InvalidInput
 
@@ -50,6 +51,125 @@ def _flat_cells(name: str, cells: Any) -> Iterator[tuple[str, pa.Array]]:
         yield from _flat_cells(f"{name}.{field.name}", inner)
 
 
+# ---- columns as a model knows them ----
+
+
+def has_inside(kinds: Mapping[str, str], name: str) -> bool:
+    """Whether some columns that are known are within this one."""
+    return any(other.startswith(f"{name}.") for other in kinds)
+
+
+def _is_known_as_map(name: str, kinds: Mapping[str, str]) -> bool:
+    """Whether a structure stands where a model has one column: a map, whose names are the fields."""
+    return kinds.get(name) in FEATURES and not has_inside(kinds, name)
+
+
+def _is_known_by_names(name: str, type: pa.DataType, kinds: Mapping[str, str]) -> bool:
+    """Whether a map stands where a model has columns: a structure or an object, whose fields are the names."""
+    return has_names(type) and name not in kinds and has_inside(kinds, name)
+
+
+def fitted_names(schema: Any, kinds: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The columns of a schema as `fitted_columns` names them, each with the column that has to be read for it."""
+    return [pair for field in schema for pair in _fitted_names(field, kinds, field.name)]
+
+
+def _fitted_names(field: pa.Field, kinds: Mapping[str, str], name: str) -> Iterator[tuple[str, str]]:
+    from pyarrow import types
+
+    if _is_known_by_names(name, field.type, kinds):
+        yield from ((other, name) for other in kinds if other.startswith(f"{name}."))
+    elif types.is_struct(field.type) and not _is_known_as_map(name, kinds):
+        for inner in field.type:
+            yield from _fitted_names(inner, kinds, f"{name}.{inner.name}")
+    else:
+        yield name, name
+
+
+def fitted_columns(batch: pa.RecordBatch, kinds: Mapping[str, str], *, is_open: bool) -> list[tuple[str, pa.Array]]:
+    """Names and cells of the columns, those of structures in their place, in the form in which a model knows them.
+
+    A structure is a map where the model has one column, and a map is a structure where it has columns within it. The
+    other elements of such a map stay in it if the set of columns `is_open`.
+    """
+    pairs = zip(batch.schema.names, batch.columns, strict=True)
+    return [column for name, cells in pairs for column in _fitted_cells(name, cells, kinds, is_open)]
+
+
+def _fitted_cells(
+    name: str, cells: pa.Array, kinds: Mapping[str, str], is_open: bool
+) -> Iterator[tuple[str, pa.Array]]:
+    from pyarrow import types
+
+    if _is_known_by_names(name, cells.type, kinds):
+        yield from _split_map(name, cells, [other for other in kinds if other.startswith(f"{name}.")], is_open)
+    elif not types.is_struct(cells.type):
+        yield name, cells
+    elif _is_known_as_map(name, kinds):
+        yield name, _as_map(name, cells, kinds[name])
+    else:
+        for field, inner in zip(cells.type, cells.flatten(), strict=True):
+            yield from _fitted_cells(f"{name}.{field.name}", inner, kinds, is_open)
+
+
+def _as_map(name: str, cells: pa.Array, kind: str) -> pa.Array:
+    """A structure as a list of names and values: numbers if the column is numeric, otherwise as text."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import types
+
+    fields = [(inner.removeprefix(f"{name}."), values) for inner, values in _flat_cells(name, cells)]
+    decoded = [values.dictionary_decode() if types.is_dictionary(values.type) else values for _, values in fields]
+    kinds_of_types = {str(values.type) for values in decoded}
+    numbers = [types.is_integer(v.type) or types.is_floating(v.type) or types.is_boolean(v.type) for v in decoded]
+    if kind == "numeric" and all(numbers):
+        decoded = [values.cast(pa.float64()) for values in decoded]
+    elif len(kinds_of_types) > 1:
+        if kind != "numeric" and any(types.is_floating(values.type) for values in decoded):
+            raise InvalidInput(
+                f"column {shown(name)[:40]!r} needs fields of one type, got {str(cells.type)[:60]}, where the model has"
+                " a map; write the numbers as text.",
+            )
+        decoded = [values.cast(pa.string()) for values in decoded]
+    order = np.arange(len(fields) * len(cells)).reshape(len(fields), len(cells)).T.ravel()
+    values = pa.concat_arrays(decoded).take(pa.array(order))
+    names = pa.array([inner for inner, _ in fields] * len(cells), pa.string())
+    entries = pa.StructArray.from_arrays([names, values], ["name", "value"])
+    offsets = pa.array(np.arange(len(cells) + 1) * len(fields), pa.int64())
+    return pa.LargeListArray.from_arrays(offsets, entries, mask=cells.is_null() if cells.null_count else None)
+
+
+def _split_map(name: str, cells: pa.Array, columns: Sequence[str], is_open: bool) -> Iterator[tuple[str, pa.Array]]:
+    """A column for each of these names, of the last element with that name, and one of all other elements."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import types
+
+    if not (_is_plain(cells.type) or types.is_map(cells.type)):
+        cells = _as_plain(cells)
+    is_named = ~cells.is_null().to_numpy(zero_copy_only=False)
+    names, values, is_gap = _entries(cells)
+    offsets = cells.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    rows = np.repeat(np.arange(len(cells)), np.diff(offsets))
+    entries = np.arange(offsets[0], offsets[-1])
+    is_there = is_named[rows] & ~is_gap.to_numpy(zero_copy_only=False)[entries]
+    rows, entries = rows[is_there], entries[is_there]
+    texts = np.array(names.take(pa.array(entries)).cast(pa.string()).to_pylist(), dtype=object)
+    rest = np.ones(len(entries), bool)
+    for column in columns:
+        is_own = texts == column.removeprefix(f"{name}.")
+        rest &= ~is_own
+        places = np.full(len(cells), -1)
+        places[rows[is_own]] = entries[is_own]
+        yield column, values.take(pa.array(places, mask=places < 0))
+    if is_open and rest.any():
+        counts = np.bincount(rows[rest], minlength=len(cells))
+        some = pa.StructArray.from_arrays(
+            [pa.array(texts[rest], pa.string()), values.take(pa.array(entries[rest]))], ["name", "value"]
+        )
+        yield name, pa.LargeListArray.from_arrays(np.concatenate(([0], np.cumsum(counts))), some)
+
+
 def column_of(table: pa.Table, name: str) -> pa.ChunkedArray | None:
     """The column with that name, which may be within a structure."""
     return dict(flat_columns(table)).get(name)
@@ -75,6 +195,16 @@ def value_type(type: pa.DataType) -> pa.DataType | None:
     if types.is_struct(inner) and {field.name for field in inner} in _NAMES:
         inner = inner.field("value").type
     return None if types.is_struct(inner) or is_list(inner) else inner
+
+
+def has_names(type: pa.DataType) -> bool:
+    """Whether a cell has several values with names: a map, or a list of names and values."""
+    from pyarrow import types
+
+    if types.is_map(type) or not is_list(type):
+        return bool(types.is_map(type))
+    inner = type.value_type
+    return bool(types.is_struct(inner) and {field.name for field in inner} in _NAMES)
 
 
 def with_values(type: pa.DataType, value: pa.DataType) -> pa.DataType:
@@ -135,17 +265,23 @@ def _renamed(cells: pa.Array, wanted: pa.DataType) -> pa.Array:
     import pyarrow as pa
     from pyarrow import types
 
-    if types.is_map(cells.type):
-        names, values, missing = cells.keys, cells.items, None
-    else:
-        entries = cells.values
-        names, values, missing = entries.field(_name_field(entries.type)), entries.field("value"), entries.is_null()
+    names, values, missing = _entries(cells)
     fields = list(wanted.value_type)
     arrays = [names.cast(fields[0].type), values.cast(fields[1].type)]
-    entries = pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
+    entries = pa.StructArray.from_arrays(arrays, fields=fields, mask=missing if missing.true_count else None)
     make = pa.LargeListArray if types.is_large_list(wanted) else pa.ListArray
     offsets = pa.array(cells.offsets.to_numpy(zero_copy_only=False))  # a slice of them takes no mask
     return make.from_arrays(offsets, entries, mask=cells.is_null() if cells.null_count else None)
+
+
+def _entries(cells: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The names and values of all elements of lists of them or of maps, and which of them are missing."""
+    from pyarrow import types
+
+    if types.is_map(cells.type):
+        return cells.keys, cells.items, cells.keys.is_null()
+    entries = cells.values
+    return entries.field(_name_field(entries.type)), entries.field("value"), entries.is_null()
 
 
 def _name_field(type: pa.DataType) -> str:

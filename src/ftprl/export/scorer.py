@@ -50,6 +50,7 @@ _ATANH = [
     )
 ]
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_BESIDE = ("ignore", "label", "weight", "delay_column")  # columns that are no features
 _ABSENT = {"", "na", "nan", "n/a", "#n/a", "null", "none"}
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -108,18 +109,84 @@ def _named_features(row):
 def _table_features(row):
     """Features of columns: their columns, hashes and values."""
     features, columns = [], SETTINGS["columns"]
+    row = _flat(row)
     names = list(row)
     if SETTINGS["missing"] == "indicator":  # then what a row lacks counts, and columns have their order
         names = [*columns, *(name for name in row if name not in columns)]
     for name in names:
         if name in columns or SETTINGS["reads_others"]:
-            made = _cell_features(name, columns.get(name), row.get(name))
+            value, kind = row.get(name), columns.get(name)
+            several = isinstance(value, (dict, list, tuple))
+            made = _element_features(name, kind, value) if several else _cell_features(name, kind, value)
             features += [(name, feature_hash(text.encode(), SETTINGS["seed"]), value) for text, value in made]
     return features
 
 
+def _flat(row, before=""):
+    """A row without dicts within it, whose keys follow theirs and a dot; a dict is left where the model has a map."""
+    if not before and not any(isinstance(value, dict) for value in row.values()):
+        return row
+    columns, flat = SETTINGS["columns"], {}
+    for key, value in row.items():
+        name = before + str(key)
+        kind = columns.get(name)
+        if not isinstance(value, dict) or kind in _BESIDE or (kind is not None and _is_map(name)):
+            flat[name] = value
+            continue
+        if kind is not None:
+            flat[name] = []  # not missing, and without a value of its own
+        flat.update(_flat(value, name + "."))
+    return flat
+
+
+def _is_map(name):
+    return not SETTINGS["reads_others"] and not any(other.startswith(name + ".") for other in SETTINGS["columns"])
+
+
+def _element_features(column, kind, value):
+    """Features of a list, whose elements have places or names, or of a map."""
+    if kind in _BESIDE:
+        return []
+    if kind not in (None, "categorical", "numeric", "text"):
+        raise ValueError("expected one value, got several in column %r" % column)
+    features = []
+    for name, element in _elements(column, value):
+        if element is None or element == "" or element != element:
+            continue  # an element that is missing does not make the column missing
+        is_number = isinstance(element, (int, float)) and not isinstance(element, bool)
+        inside = column + "." + str(name)
+        if kind == "numeric" or (kind is None and is_number):
+            made = _cell_features(inside, "numeric", element if is_number or isinstance(element, str) else int(element))
+            features += [pair for pair in made if pair[0] == inside]
+        elif isinstance(name, str):
+            features.append((inside + "=" + _text(element), 1.0))
+        else:
+            features += _cell_features(column, kind or "categorical", element)
+    return features
+
+
+def _elements(column, value, before=""):
+    """Names, or places, and values of a list or a map."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, (list, tuple)):
+                raise ValueError("expected numbers or text in a dict, got a list in column %r" % column)
+            inside = _elements(column, inner, before + str(key) + ".") if isinstance(inner, dict) else ()
+            yield from inside or [(before + str(key), inner)]
+        return
+    for place, element in enumerate(value):
+        if isinstance(element, (list, tuple)) or (
+            isinstance(element, dict) and set(element) - {"name", "key", "value"}
+        ):
+            raise ValueError("expected numbers, text, or names and values in a list, got %r" % (element,))
+        if not isinstance(element, dict):
+            yield place, element
+        elif element.get("name", element.get("key")) is not None:
+            yield _text(element.get("name", element.get("key"))), element.get("value")
+
+
 def _cell_features(column, kind, value):
-    if kind in ("ignore", "label", "weight"):
+    if kind in _BESIDE:
         return []
     if kind is None:  # a key that is no known column is read by the type of its value
         return _unknown_features(column, value)
@@ -159,7 +226,7 @@ def _text(value):
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return "" if math.isnan(value) else repr(value)[:-2] if repr(value).endswith(".0") else repr(value)
+        return "" if math.isnan(value) else float.__repr__(value)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 

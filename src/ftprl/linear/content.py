@@ -219,7 +219,10 @@ def content_shape(content: Mapping[str, Any]) -> Shape:
             "compact": flag,
             "declared_classes": flag,
             "history": HISTORY,
-            "names": fields({"budget": whole(0, 2**40), "full_row": either(nothing, whole(1))}),
+            "names": fields(
+                {"budget": whole(0, 2**40), "full_row": either(nothing, whole(1))},
+                {"products": fields({"bytes": whole(0, 2**38), "full_row": either(nothing, whole(1))})},
+            ),
             "record": either(nothing, json_value(6, MOST_RUNS)),  # of a receipt that no version checks any more
             "run": either(nothing, checkpoint_shape(format)),
         },

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BUDGET = 64_000_000  # bytes, unless another is asked for
 LARGEST_BUDGET = 2**40
 HASHES, SIZES, TEXT = TENSORS = ("names.hashes", "names.sizes", "names.text")
+_NO_PRODUCTS: Mapping[str, Any] = {"bytes": 0, "full_row": None}  # of models without interactions, and of older ones
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -60,7 +61,8 @@ class Names:
     """The names of features in the order of their first rows; each counts with 12 bytes more than its own.
 
     The first name that does not fit into the budget ends it: none is added afterwards, and `full_row` is the number of
-    the row that had it, from 1.
+    the row that had it, from 1. Names of interactions, of which there may be more than of all else, take at most a
+    quarter of the budget: of these none is added after the first that does not fit, in row `products_full_row`.
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
@@ -86,6 +88,20 @@ class Names:
     @full_row.setter
     def full_row(self, row: int | None) -> None:
         self._adder.settled().full_row = row
+
+    @property
+    def products_full_row(self) -> int | None:
+        """The row with the first interaction whose name did not fit, from 1; None while there is room."""
+        return self._adder.settled().products_full_row
+
+    @products_full_row.setter
+    def products_full_row(self, row: int | None) -> None:
+        self._adder.settled().products_full_row = row
+
+    @property
+    def has_all(self) -> bool:
+        """Whether every name did fit."""
+        return self.full_row is None and self.products_full_row is None
 
     @property
     def budget(self) -> int:
@@ -131,7 +147,10 @@ class Names:
 
     def content(self) -> dict[str, Any]:
         """What the JSON part of a model file has of the names."""
-        return {"budget": self.budget, "full_row": self.full_row}
+        content: dict[str, Any] = {"budget": self.budget, "full_row": self.full_row}
+        if self.table.product_bytes or self.products_full_row is not None:
+            content["products"] = {"bytes": self.table.product_bytes, "full_row": self.products_full_row}
+        return content
 
     def tensors(self) -> dict[str, Tensor]:
         """The names as tensors of a model file."""
@@ -144,10 +163,19 @@ class Names:
         names, (hashes, sizes) = cls(content["budget"]), (tensors[HASHES], tensors[SIZES])
         is_whole = hashes.dtype == sizes.dtype == np.uint32 and hashes.shape == (len(sizes), 2) and sizes.ndim == 1
         names.full_row = content["full_row"]
+        products = content.get("products", _NO_PRODUCTS)
+        names.products_full_row = products["full_row"]
         if is_whole:
             keys = np.ascontiguousarray(hashes, "<u4").view("<u8").reshape(-1).astype(np.uint64)
             text = unpack_bytes(tensors[TEXT])
-            is_whole = names.table.load(keys, np.ascontiguousarray(sizes), text, names.full_row is not None)
+            is_whole = names.table.load(
+                keys,
+                np.ascontiguousarray(sizes),
+                text,
+                names.full_row is not None,
+                products["bytes"],
+                names.products_full_row is not None,
+            )
         if not is_whole:
             raise BadModel("expected the names of features, got something else; train it again.")
         return names
@@ -168,6 +196,7 @@ class _Adder:
     def __init__(self, table: NameTable) -> None:
         self.table = table
         self.full_row: int | None = None
+        self.products_full_row: int | None = None
         self._waiting: deque[tuple[RowNames, int]] = deque()  # the first may be worked on
         self._changed = Condition()
         self._thread: Thread | None = None
@@ -205,11 +234,15 @@ class _Adder:
         return sum(len(names.new) for names, _ in self._waiting)
 
     def _add(self, names: RowNames, rows_before: int) -> None:
-        row = names.add_to(self.table) if self.full_row is None else None
+        row, product_row = names.add_to(self.table) if self.full_row is None else (None, None)
         if row is not None:
             self.full_row = rows_before + row + 1
+        if product_row is not None:
+            self.products_full_row = rows_before + product_row + 1
         if self.full_row is not None:
             names.new.stop()
+        if self.products_full_row is not None:
+            names.new.stop_products()
 
     def _work(self) -> None:
         while True:

@@ -19,7 +19,8 @@ from ftprl.linear.classes import known_chances
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
 
-_REVIEW_DUE, _NAMES_FULL, _BOUNDS_EMPTY, _BOUNDS_MANY = 1, 2, 4, 8  # as in src/core/bindings/one_row.cpp
+# As in src/core/bindings/one_row.cpp.
+_REVIEW_DUE, _NAMES_FULL, _BOUNDS_EMPTY, _BOUNDS_MANY, _PRODUCT_NAMES_FULL = 1, 2, 4, 8, 16
 _MOST_LABELS = 1000  # that are remembered
 
 
@@ -98,6 +99,8 @@ class RowLearner:
             self.engine.review_one_row(self.core)
         if due & _NAMES_FULL and self._names is not None:
             self._names.full_row = self._before + self.core.rows
+        if due & _PRODUCT_NAMES_FULL and self._names is not None:
+            self._names.products_full_row = self._before + self.core.rows
 
     def _label(self, y: Any) -> float:
         """The label as the loss takes it."""

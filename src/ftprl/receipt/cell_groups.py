@@ -39,7 +39,7 @@ class CellGroups:
     def of_model(cls, model: Model) -> CellGroups | None:
         """Those of a model that has the names of all its features."""
         names = model.names
-        if names is None or names.full_row is not None or not len(names):
+        if names is None or not names.has_all or not len(names):
             return None
         return cls(names, model.reading, model.engine.spec.dim)
 

@@ -88,13 +88,14 @@ def _names(model: Model, occupied: NDArray[np.uint32]) -> dict[str, Any]:
     """How many names there are, how many share a cell with another, and how many cells have none."""
     names, dim = model.names, model.engine.spec.dim
     assert names is not None
-    unnamed = sum(name is None for name in names.of_cells(occupied, dim).first) if names.full_row is not None else 0
+    unnamed = 0 if names.has_all else sum(name is None for name in names.of_cells(occupied, dim).first)
     return {
         "count": len(names),
         "bytes": names.bytes,
         "budget": names.budget,
         "collisions": names.collisions(dim),
         "full_row": names.full_row,
+        "products_full_row": names.products_full_row,
         "unnamed": unnamed,
     }
 

@@ -183,6 +183,23 @@ def test_printed_probabilities_are_never_0_or_1(capsys: Capture) -> None:
     assert 1.0 - 1e-14 < high < 1.0
 
 
+def test_inspect_reports_where_names_are_full(capsys: Capture) -> None:
+    Path("pairs.vw").write_text("".join(f"1 |a u{i} |b v{i}\n" for i in range(20)))
+    options = ("--interactions", "a:b", "--bits", "12", "-o", "m.ftprl", "-q")
+    for budget, expected in {
+        "400": "of at most 400 bytes, full at row 10, the quarter of interactions full at row 5: ",
+        "1200": "of at most 1200 bytes, the quarter of interactions full at row 14: ",
+        "1KB": "of at most 1000 bytes, the quarter of interactions full at row 12: ",
+        "1MB": "bytes\n",
+    }.items():
+        assert ftprl("train", "pairs.vw", *options, "--names", budget) == 0
+        capsys.readouterr()
+        assert ftprl("inspect", "m.ftprl") == 0
+        line = next(line for line in capsys.readouterr().out.splitlines(True) if line.startswith("names "))
+        assert expected in line
+        assert ("cells have no name (--names)" in line) == (budget != "1MB")
+
+
 def test_inspect(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "-q", "--l1", "0.5") == 0
     assert ftprl("inspect", "m.ftprl", "--top", "3", "--json") == 0

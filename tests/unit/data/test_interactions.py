@@ -11,8 +11,10 @@ import pytest
 
 import ftprl
 from ftprl import data
-from ftprl.errors import BadFormat, InvalidInput
+from ftprl.errors import BadFormat, BadModel, InvalidInput
+from ftprl.linear import model_file
 from ftprl.linear.names import Names
+from oracles import names_twin
 
 
 @pytest.fixture
@@ -111,9 +113,129 @@ def test_names_of_products_are_those_of_their_factors(tmp_path: Path) -> None:
         for part in parts:
             names.add(part, 0)
         assert names.all() == list(expected)
-    full = Names(names.bytes - 1)
-    full.add(batch, 100)
-    assert (full.all(), full.full_row) == (list(expected)[:-1], 103)
+
+
+def pair_rows(rows: int, seed: int) -> list[tuple[list[str], list[str]]]:
+    """Rows of VW text with two namespaces, with words of every length and more new products than new words."""
+    rng = np.random.default_rng(seed)
+    words = [["x" * (i % 23) + str(i) for i in draw] for draw in rng.zipf(1.3, (2 * rows, 4)).clip(0, 9999).tolist()]
+    return list(zip(words[::2], words[1::2], strict=True))
+
+
+def write_pairs(path: Path, rows: list[tuple[list[str], list[str]]]) -> Path:
+    path.write_text("".join(f"{1 - 2 * (len(a[0]) % 2)} |a {' '.join(a)} |b {' '.join(b)}\n" for a, b in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("budget", "ends"), [(2_000, "both"), (60_000, "both"), (400_000, "products"), (10**7, "none")]
+)
+@pytest.mark.parametrize("threads", [0, 2])
+def test_names_of_products_take_at_most_a_quarter_of_the_budget(
+    budget: int, ends: str, threads: int, tmp_path: Path
+) -> None:
+    """Features go on being named when there is no space for products any more; the oracle is a dict."""
+    rows = pair_rows(3000, 1)
+    path = write_pairs(tmp_path / "a.vw", rows)
+    expected = names_twin.kept_names([names_twin.pairs_of(*row) for row in rows], budget)
+    is_full = (expected.full_row is not None, expected.products_full_row is not None)
+    assert is_full == {"both": (True, True), "products": (False, True), "none": (False, False)}[ends]
+    source = data.open(path, dim=2**20, names=True, interactions="a:b", block_size=1 << 12)
+    for background in (False, True):
+        names = Names(budget)
+        for batch, position in source.read(threads=threads):
+            for part in batch.cut(7):
+                names.add(part, position.rows + part.first_row - batch.first_row, background=background)
+        assert names.all() == expected.names
+        assert (names.full_row, names.products_full_row) == (expected.full_row, expected.products_full_row)
+        assert names.table.product_bytes == expected.product_bytes <= budget // 4
+        assert names.has_all == (ends == "none")
+
+
+def test_products_without_space_do_not_hide_features(tmp_path: Path) -> None:
+    """A product and a feature may agree in the bits that a name is known by: it counts only if the product is kept."""
+    count = 60_000
+    rows = [([f"p{i}" for i in range(start, start + 200)], ["q"]) for start in range(0, count, 200)]
+    rows += [([f"s{i}" for i in range(start, start + 200)], []) for start in range(0, count, 200)]
+    named = [names_twin.pairs_of(*row) for row in rows]
+    budget = 3_300_000
+    expected = names_twin.kept_names(named, budget)
+    assert expected.full_row is None
+    assert expected.products_full_row is not None
+    kept = set(expected.names)
+    left_out = {key & names_twin.NAME_BITS for row in named for name, key in row.products if name not in kept}
+    hidden = [name for row in named for name, key in row.single if key & names_twin.NAME_BITS in left_out]
+    assert hidden
+    assert kept.issuperset(hidden)
+    names = Names(budget)
+    for batch, position in data.open(
+        write_pairs(tmp_path / "a.vw", rows), dim=2**20, names=True, interactions="a:b"
+    ).read(threads=0):
+        names.add(batch, position.rows)
+    assert names.all() == expected.names
+
+
+@pytest.mark.parametrize("every", [37, 500])
+def test_a_resumed_run_keeps_the_names_of_products(every: int, tmp_path: Path) -> None:
+    rows = pair_rows(1200, 3)
+    path = write_pairs(tmp_path / "a.vw", rows)
+    options = {"bits": 16, "interactions": "a:b", "names": "100KB"}
+    whole = ftprl.train(path, **options, output=tmp_path / "whole", checkpoint=tmp_path / "c", every=every).model
+    expected = names_twin.kept_names([names_twin.pairs_of(*row) for row in rows], 100_000)
+    assert whole.names is not None
+    assert whole.names.products_full_row == expected.products_full_row is not None
+    assert whole.names.all() == expected.names
+    resumed = ftprl.train(path, resume=tmp_path / "c", output=tmp_path / "resumed").model
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert resumed.names is not None
+    assert resumed.names.content()["products"] == {
+        "bytes": expected.product_bytes,
+        "full_row": expected.products_full_row,
+    }
+    assert ftprl.load(tmp_path / "whole").to_bytes() == whole.to_bytes()
+
+
+def test_a_model_of_before_the_quarter_is_read_and_goes_on(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "a.vw", pair_rows(300, 4))
+    ftprl.train(path, bits=14, interactions="a:b", output=tmp_path / "m")
+    content, tensors = model_file.read(tmp_path / "m")
+    assert content["names"].pop("products")["full_row"] is None
+    model_file.write(tmp_path / "old", content, tensors)
+    old, new = ftprl.load(tmp_path / "old").names, ftprl.load(tmp_path / "m").names
+    assert old is not None
+    assert new is not None
+    assert (old.all(), old.table.product_bytes) == (new.all(), 0)
+    assert new.table.product_bytes > 0
+    more = write_pairs(tmp_path / "b.vw", pair_rows(10, 5))
+    assert ftprl.train(more, resume=tmp_path / "old").model.names is not None
+
+
+@pytest.mark.parametrize("wrong", [{"bytes": 10**7}, {"bytes": -1}, {"bytes": 16_000_001}, {"full_row": 0}, {"x": 1}])
+def test_bytes_of_products_that_cannot_be_are_refused(wrong: dict[str, int], tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "a.vw", pair_rows(300, 4))
+    ftprl.train(path, bits=14, interactions="a:b", output=tmp_path / "m")
+    content, tensors = model_file.read(tmp_path / "m")
+    content["names"]["products"] |= wrong
+    model_file.write(tmp_path / "bad", content, tensors)
+    with pytest.raises(BadModel):
+        ftprl.load(tmp_path / "bad")
+
+
+def test_rows_learned_one_by_one_keep_names_within_the_same_quarter() -> None:
+    rng = np.random.default_rng(6)
+    rows = [{"u": f"u{a}", "v": f"v{b}"} for a, b in rng.integers(0, 200, (3000, 2)).tolist()]
+    labelled = [{**row, "y": i % 2} for i, row in enumerate(rows)]
+    options = {"label": "y", "bits": 14, "interactions": "u:v", "names": "40KB"}
+    batched = ftprl.train(labelled, **options).model.names
+    online = ftprl.train(labelled[:10], **options).model
+    for i, row in enumerate(rows[10:]):
+        online.learn_one(row, i % 2)
+    names = online.names
+    assert names is not None
+    assert batched is not None
+    assert names.products_full_row == batched.products_full_row is not None
+    assert names.all() == batched.all()
+    assert sum("*" not in name for name in names.all()) == 400
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (3, 3), (10, 10), (13, 26), (40, 40)])

@@ -15,7 +15,7 @@ from hypothesis import given
 
 import ftprl
 from ftprl.cli.app import run
-from ftprl.errors import InvalidInput
+from ftprl.errors import BadFormat, InvalidInput
 from ftprl.export import python_source, write_onnx
 from ftprl.linear import Engine, Model, Spec
 from ftprl.losses import SCALAR_LOSSES
@@ -206,6 +206,66 @@ def test_tables_dicts_and_unknown_keys(tmp_path: Path) -> None:
     model = ftprl.train([{k: v for k, v in row.items() if k != "at"} for row in rows], label="y").model
     probe = [{"price": 3.5, "other": 2.5, "tag": "x"}, {"flag": True, "city": "Oslo"}, {}]
     assert [scorer(model)["score"](row) for row in probe] == model.predict(probe, raw=True).tolist()
+
+
+def nested_rows(seed: int, count: int = 120) -> list[dict[str, Any]]:
+    """Dicts with dicts, lists, names and values, and numbers where others have text."""
+    rng = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    for i in range(count):
+        tags = [str(tag) for tag in rng.choice(["new", "red", "", "a=b"], rng.integers(0, 4))]
+        words = [{"name": str(word), "value": float(rng.normal())} for word in rng.choice(["x", "y", "z"], 2)]
+        row = {
+            "y": int(rng.integers(2)),
+            "user": {"age": int(rng.integers(9)), "home": {"city": str(rng.choice(["Oslo", "Rome"]))}},
+            "tags": tags,
+            "vector": [float(value) for value in rng.normal(size=rng.integers(0, 3))],
+            "words": words if i % 5 else [{"key": 3, "value": 2.0}, {"name": "none", "value": None}],
+            "mixed": [1.0, 2.5, 7, True, "text", None, 1e22][i % 7],
+            "kinds": [["a", 1, None], [2.5], []][i % 3],
+        }
+        rows.append({name: value for name, value in row.items() if name == "y" or rng.random() < 0.9})
+    return rows
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"missing": "ignore"}, {"missing": "indicator", "interactions": ["tags:user.age"]}]
+)
+def test_dicts_within_dicts_and_lists(more: dict[str, Any]) -> None:
+    model = ftprl.train(nested_rows(1), label="y", bits=14, **more).model
+    own = scorer(model)
+    probe = [
+        *nested_rows(2, 40),
+        {"user": {"new": 3, "home": {"street": "a"}}, "later": {"k": [1, 2], "t": ["u", True]}},
+        {"user": {}, "words": {"x": 2.0}, "tags": ("red",)},
+        {"user": {"age": 3}, "y": {"k": 1}},  # a label is not read
+    ]
+    assert [own["score"](row) for row in probe] == model.predict(probe, raw=True).tolist()
+    for bad in ({"tags": [["a"]]}, {"words": [{"other": 1}]}, {"user": {"age": [1, [2]]}}):
+        with pytest.raises(ValueError, match="expected"):
+            own["score"](bad)
+        with pytest.raises(BadFormat, match="expected"):
+            model.predict([bad])
+
+
+def test_the_column_of_delays_is_no_feature() -> None:
+    rows = [{"a": i % 7, "late": i % 3, "y": i % 2} for i in range(90)]
+    model = ftprl.train(rows, label="y", delay_column="late", bits=10).model
+    assert scorer(model)["score"](rows[4]) == model.predict([rows[4]], raw=True)[0]
+
+
+def test_maps_of_tables() -> None:
+    import pyarrow as pa
+
+    maps = [[("k", 1.0), ("j", 2.0)], [("k", 3.0)], None, []] * 25
+    texts = [[("k", "a")], None, [("k", "b"), ("j", "c")], []] * 25
+    columns = {"m": pa.array(maps, pa.map_(pa.string(), pa.float64()))}
+    columns |= {"t": pa.array(texts, pa.map_(pa.string(), pa.string())), "y": [i % 3 % 2 for i in range(100)]}
+    model = ftprl.train(pa.table(columns), label="y", bits=14).model
+    probe = [{"m": {"k": 2.0, "in": {"side": 1}}, "t": {"k": "a", "j": 3}}, {"m": {}, "t": None}, {"t": {"j": "c"}}]
+    assert [scorer(model)["score"](row) for row in probe] == model.predict(probe, raw=True).tolist()
+    with pytest.raises(ValueError, match="expected numbers or text in a dict, got a list in column 'm'"):
+        scorer(model)["score"]({"m": {"k": [1]}})
 
 
 @pytest.fixture

@@ -213,7 +213,7 @@ class _OutOfMemory:
     def __init__(self, new: object) -> None:
         self.new = new
 
-    def add_to(self, table: object) -> int | None:
+    def add_to(self, table: object) -> tuple[int | None, int | None]:
         raise MemoryError
 
 
