@@ -9,6 +9,7 @@ from ftprl.check import dimension
 from ftprl.errors import InvalidInput
 
 Columns = str | int | Sequence[str | int]
+LONGEST_ROW = 2**40  # bytes that max_row may allow
 DIM = 2**22  # cells of the table for names, which are hashed
 ARRAYS = "arrays"  # the format of data in memory whose features are numbered
 FRAME = "frame"  # that of frames, whose columns are known
@@ -87,7 +88,8 @@ class ReadingOptions(NamedTuple):
                 )
         if self.missing not in (None, "indicator", "ignore"):
             raise InvalidInput(f"missing= needs indicator or ignore, got {self.missing!r}; pass one of them.")
-        dimension("max_row=", self.max_row)
+        if dimension("max_row=", self.max_row) > LONGEST_ROW:
+            raise InvalidInput(f"max_row= needs at most 2**40 bytes, got {self.max_row}; pass a smaller one.")
         dimension("block_size=", self.block_size)
 
     @property
