@@ -88,7 +88,7 @@ def positive(name: str, value: float, *, zero: bool = False) -> float:
     """`value` as a finite float above 0 (or at least 0)."""
     v = number(name, value)
     if v < 0 or (v == 0 and not zero):
-        rule = "at least 0" if zero else "above 0"
+        rule = "of at least 0" if zero else "above 0"
         raise InvalidInput(f"{name} needs a finite number {rule}, got {v!r}; pass one.")
     return v
 

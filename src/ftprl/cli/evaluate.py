@@ -34,7 +34,11 @@ def evaluate(
     ] = None,
     threshold: Annotated[
         list[float] | None,
-        typer.Option(help="Probability from which a row counts as positive; may be repeated [default: 0.5]", **_PANEL),
+        typer.Option(
+            help="Probability from which a row counts as positive (with the hinge losses a score); may be repeated"
+            " [default: 0.5; 0 for a score]",
+            **_PANEL,
+        ),
     ] = None,
     by: Annotated[
         str | None, typer.Option(help="Also measure the rows of each value of this column", metavar="COL", **_PANEL)
@@ -98,7 +102,7 @@ def evaluate(
     with read_by(ClusterOptions(engine or "local", address, workers), opened.source):
         blocks = opened.blocks()
         if opened.classes is None:
-            result = evaluate_predictions(blocks, predictor.name, opened.loss, thresholds=threshold or (0.5,), by=by)
+            result = evaluate_predictions(blocks, predictor.name, opened.loss, thresholds=threshold or None, by=by)
         else:
             result = evaluate_classes(blocks, predictor.name, opened.classes, by=by)
     if output is not None and form is not None:

@@ -100,7 +100,7 @@ def keywords(typed: Mapping[str, Any]) -> dict[str, Any]:
 def budget(names: str | None, *, off: bool) -> str | int | None:
     """The budget for names; `off` is whether none are to be kept."""
     if off and names is not None:
-        raise InvalidInput(f"--no-names keeps no names, got --names {names} as well; keep one.")
+        raise InvalidInput(f"--no-names stores no names, got --names {names} as well; keep one.")
     return 0 if off else names
 
 

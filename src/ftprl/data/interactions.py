@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -42,18 +41,15 @@ def checked(interactions: Interactions, kinds: Any) -> Interactions:
     """The same, if they name columns that have features; `kinds` is None where any name may come."""
     if kinds is None:
         return interactions
+    from ftprl.data.tables import nearest  # only where there are columns
+
     columns = [name for name, kind in kinds.items() if kind not in (*BESIDE, "ignore")]
     for term in (term for terms in interactions for term in terms):
         if term != ANY and term not in columns:
             raise InvalidInput(
-                f"interactions= needs columns with features, got {shown(term)!r}; {_nearest(term, columns)}"
+                f"interactions= needs columns with features, got {shown(term)!r}; {nearest(term, columns)}"
             )
     return interactions
-
-
-def _nearest(term: str, columns: Sequence[str]) -> str:
-    near = difflib.get_close_matches(term, columns, 3, 0.5) or list(columns)[:8]
-    return f"did you mean {' or '.join(repr(shown(name)) for name in near)}?" if near else "there are none."
 
 
 def as_bytes(interactions: Interactions) -> list[list[bytes]]:

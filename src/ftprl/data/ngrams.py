@@ -15,7 +15,7 @@ MOST_WORDS, MOST_SKIPS, LONGEST_CHAR_NGRAM = 8, 8, 16
 _RANGES = {"ngrams": (2, MOST_WORDS), "skips": (1, MOST_SKIPS), "char_ngrams": (1, LONGEST_CHAR_NGRAM)}
 _WANTED = {
     "ngrams": f"the longest n-gram, 2 to {MOST_WORDS} words, such as 2 or body=2",
-    "skips": f"how many words a gram may leave out, 1 to {MOST_SKIPS}, such as 1 or body=1",
+    "skips": f"how many words an n-gram may skip, 1 to {MOST_SKIPS}, such as 1 or body=1",
     "char_ngrams": f"a number of characters from 1 to {LONGEST_CHAR_NGRAM}, or the least and the most, such as"
     " 3, 3-5 or body=3-5",
 }

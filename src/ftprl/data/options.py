@@ -9,12 +9,14 @@ from ftprl.check import dimension
 from ftprl.errors import InvalidInput
 
 Columns = str | int | Sequence[str | int]
+LONGEST_ROW = 2**40  # bytes that max_row may allow
 DIM = 2**22  # cells of the table for names, which are hashed
 ARRAYS = "arrays"  # the format of data in memory whose features are numbered
 FRAME = "frame"  # that of frames, whose columns are known
 NUMBERED = (ARRAYS, "libsvm")  # formats whose features have numbers and no names
 RECORDS = "records"  # that of dicts, which may have any names
 JSON_LINES = "jsonl"  # that of files whose lines are such dicts
+SEPARATORS = (",", ";", "\t", "|")  # of CSV files, where they are recognised
 TABLES = (FRAME, RECORDS, "csv", "tsv", JSON_LINES, "parquet", "arrow", "orc")  # formats with columns, all read alike
 _KINDS = ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
 OF_TABLES = (
@@ -86,7 +88,8 @@ class ReadingOptions(NamedTuple):
                 )
         if self.missing not in (None, "indicator", "ignore"):
             raise InvalidInput(f"missing= needs indicator or ignore, got {self.missing!r}; pass one of them.")
-        dimension("max_row=", self.max_row)
+        if dimension("max_row=", self.max_row) > LONGEST_ROW:
+            raise InvalidInput(f"max_row= needs at most 2**40 bytes, got {self.max_row}; pass a smaller one.")
         dimension("block_size=", self.block_size)
 
     @property

@@ -17,7 +17,6 @@ from ftprl.evaluation.moments import NORMAL_95, Metric, Moments
 from ftprl.evaluation.ranking import Ranked, Ranking, SliceRankings
 from ftprl.losses import ScalarLoss
 
-THRESHOLDS = (0.5,)
 FARTHEST_LOGIT = 300.0  # exp of it is a number
 Slices = tuple[tuple[str, int, dict[str, Metric]], ...]  # value, rows, metrics
 INTERVAL = "95 % interval"  # the column of a table: not valid at every row at once, as those of `compare`
@@ -124,11 +123,15 @@ def evaluate_predictions(
     system: str,
     loss: ScalarLoss,
     *,
-    thresholds: Sequence[float] = THRESHOLDS,
+    thresholds: Sequence[float] | None = None,
     by: str | None = None,
 ) -> Evaluation:
-    """Measure the predictions in the first column of the scores."""
-    measures = measures_for(loss, _checked(thresholds))
+    """Measure the predictions in the first column of the scores.
+
+    `thresholds` are probabilities from which a row counts as positive, 0.5 by default; with the hinge losses scores,
+    0 by default.
+    """
+    measures = measures_for(loss, _checked(thresholds, loss))
     baseline = Baseline(loss.name, 0.5 if loss.tau is None else loss.tau)
     median = Baseline("absolute", 0.5)
     moments, slices = Moments(measures.width), dict[str, Moments]()
@@ -188,10 +191,15 @@ def _mean_loss(baseline: Baseline) -> float:
     return baseline.total / float(baseline.numbers[4])
 
 
-def _checked(thresholds: Sequence[float]) -> tuple[float, ...]:
+def _checked(thresholds: Sequence[float] | None, loss: ScalarLoss) -> tuple[float, ...]:
+    """Thresholds without repetitions: probabilities, or scores of the hinge losses."""
+    if thresholds is None:
+        return (0.5,) if loss.is_probabilistic else (0.0,)
+    least, most, what = (0.0, 1.0, "from 0 to 1") if loss.is_probabilistic else (-math.inf, math.inf, "of a score")
     for at in thresholds:
-        if isinstance(at, bool) or not isinstance(at, int | float) or not math.isfinite(at):
-            raise InvalidInput(f"threshold= needs numbers, got {at!r}; pass those.", option="threshold")
+        is_number = isinstance(at, int | float) and not isinstance(at, bool) and math.isfinite(at)
+        if not is_number or not least <= at <= most:
+            raise InvalidInput(f"threshold= needs numbers {what}, got {at!r}; pass those.", option="threshold")
     return tuple(dict.fromkeys(float(at) for at in thresholds))
 
 

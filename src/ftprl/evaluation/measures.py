@@ -66,7 +66,7 @@ class _ClassMeasures:
 
     def __init__(self, loss: ScalarLoss, thresholds: tuple[float, ...]) -> None:
         self._loss = loss
-        self._thresholds = thresholds if loss.is_probabilistic or thresholds != (0.5,) else (0.0,)
+        self._thresholds = thresholds
         self.width = _CLASSES + 2 * len(self._thresholds)
         self.has_calibration = loss.is_probabilistic
 

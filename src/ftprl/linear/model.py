@@ -291,12 +291,13 @@ class Model:
         return np.asarray(labels[best])
 
     def evaluate(
-        self, data: Any, *, thresholds: Sequence[float] = (0.5,), by: str | None = None, **more: Any
+        self, data: Any, *, thresholds: Sequence[float] | None = None, by: str | None = None, **more: Any
     ) -> Evaluation | ClassEvaluation:
         """The usual metrics on data with labels, each with an interval and beside the base rate's (docs/evaluate.md).
 
-        `thresholds` are probabilities from which a row counts as positive, `by` is a column whose values are measured
-        one by one. `more` as for `ftprl.data.open`: `y=` and `weight=` for data in memory.
+        `thresholds` are probabilities from which a row counts as positive, 0.5 by default (with the hinge losses
+        scores, 0 by default); `by` is a column whose values are measured one by one.
+        `more` as for `ftprl.data.open`: `y=` and `weight=` for data in memory.
         """
         from ftprl.evaluation import evaluate_classes, evaluate_predictions
         from ftprl.linear.scoring import Systems

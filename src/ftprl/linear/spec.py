@@ -121,9 +121,9 @@ class Spec:
         settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
         if self.level and not (self.stacked and self.scalar_loss().has_units):
             raise InvalidInput(
-                f"level= needs several scales with a stack and another loss than logistic, got loss={self.loss},"
-                f" {'several scales' if self.several else 'one scale'} and stack={self.stack}; drop it.",
-                option=("level", "loss", "stack"),
+                "level= needs several scales with a stack and another loss than logistic, got"
+                f" {' and '.join(self._without_level())}; drop it.",
+                option=("level", "loss", "stack", "bounds"),
             )
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
@@ -140,6 +140,15 @@ class Spec:
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
+
+    def _without_level(self) -> list[str]:
+        """What keeps the model from following the level of the labels."""
+        no_stack = "bounds=, with which there is no stack" if self.bounds else "stack=False"
+        return [
+            *([] if self.scalar_loss().has_units else [f"loss={self.loss}"]),
+            *([] if self.several else ["a single scale"]),
+            *([no_stack] if self.several and not self.stack else []),
+        ]
 
     def _check_rounds(self) -> None:
         """Refuse what cannot be learned in rounds of several rows."""
@@ -248,7 +257,11 @@ def _scale(value: object) -> float | tuple[float, ...]:
         return scales[0]
     rising = all(a < b for a, b in itertools.pairwise(scales))
     if not 2 <= len(scales) <= MOST_SCALES or not rising:
-        raise InvalidInput(f"scale= needs at most {MOST_SCALES} numbers that rise, got {scales!r:.80}; sort them.")
+        shown = ", ".join(f"{h:g}" for h in scales[:MOST_SCALES]) + (", ..." if len(scales) > MOST_SCALES else "")
+        raise InvalidInput(
+            f"scale= needs up to {MOST_SCALES} numbers in increasing order, got {shown or 'none'};"
+            f" {'sort them' if len(scales) <= MOST_SCALES else 'pass fewer'}."
+        )
     return scales
 
 

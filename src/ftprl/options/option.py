@@ -22,7 +22,7 @@ class Option(NamedTuple):
     >>> BY_NAME["beta"].typed, BY_NAME["header"].typed
     ('--beta', '--no-header')
     >>> print(BY_NAME["every"].line())
-    Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
+    Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h; needs `checkpoint` [default: 30s]
     """
 
     name: str

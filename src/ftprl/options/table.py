@@ -14,16 +14,30 @@ TABLE = (
         "File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches",
         "inferred from the file extension",
     ),
-    Option("label", "data", "open", "COL", "Column with the label; csv and tsv files need one", "none"),
+    Option(
+        "label",
+        "data",
+        "open",
+        "COL",
+        "Column with the label; data with columns needs one, VW text and libsvm have none",
+        "none",
+    ),
     Option(
         "positive",
         "data",
         "open",
         "TEXT",
         "Label of the positive class; all others are negative",
-        "1 (against 0 or -1), yes, true, y or t",
+        "1 (against 0 or -1), yes, true, y or t, in any case",
     ),
-    Option("weight", "data", "open", "COL", "Column with the weight of the row in the loss", "every weight is 1"),
+    Option(
+        "weight",
+        "data",
+        "open",
+        "COL",
+        "Column with the weight of the row in the loss, at least 0",
+        "every weight is 1",
+    ),
     Option(
         "delay_column",
         "data",
@@ -56,8 +70,9 @@ TABLE = (
         "data",
         "open",
         "COL[=N]",
-        "Columns of numbers to split into N buckets at the quantiles of the first 10000 rows; each bucket is a feature",
-        "N is 32",
+        "Columns of numbers to split into N buckets (2 to 1000) at the quantiles of the first 10000 rows; each bucket"
+        " is a feature",
+        "no buckets; N is 32",
     ),
     Option(
         "missing",
@@ -72,7 +87,7 @@ TABLE = (
         "data",
         "open",
         "A:B",
-        "Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * stands for any of them",
+        "Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * stands for every one",
         "none",
     ),
     Option(
@@ -80,16 +95,24 @@ TABLE = (
         "data",
         "open",
         "[COL=]N",
-        "Longest word n-gram, for all text columns and VW namespaces or for COL: 2 adds pairs of neighbouring words",
-        "1",
+        "Longest word n-gram, 2 to 8, for all text columns and VW namespaces or for COL: 2 adds pairs of neighbouring"
+        " words",
+        "none, single words",
     ),
-    Option("skips", "data", "open", "[COL=]N", "Most words that an n-gram may skip, in the form of {ngrams}", "0"),
+    Option(
+        "skips",
+        "data",
+        "open",
+        "[COL=]N",
+        "Most words that an n-gram may skip, 1 to 8, in the form of {ngrams}",
+        "none",
+    ),
     Option(
         "char_ngrams",
         "data",
         "open",
         "[COL=]N[-M]",
-        "Length of character n-grams to add, such as 3 or 3-5, in the form of {ngrams}",
+        "Length of character n-grams to add, 1 to 16, such as 3 or 3-5, in the form of {ngrams}",
         "none",
     ),
     Option(
@@ -127,7 +150,7 @@ TABLE = (
         "model",
         "train",
         "N",
-        "Classes of the losses softmax and ovr: how many there may be, or their labels separated by commas",
+        "Classes of the losses softmax and ovr: how many there may be, 2 to 10000, or their labels separated by commas",
         "the labels of data in memory; otherwise up to 100, learned from the data",
     ),
     Option(
@@ -135,7 +158,7 @@ TABLE = (
         "model",
         "Spec",
         "FLOAT",
-        "Quantile to estimate with the quantile loss, from 0 to 1; for no other loss",
+        "Quantile to estimate with the quantile loss, above 0 and below 1; for no other loss",
         "0.5",
     ),
     Option(
@@ -143,10 +166,10 @@ TABLE = (
         "model",
         "train",
         "INT",
-        "Size of the weight table: 2^bits cells; features whose hashes collide share a cell",
+        "Size of the weight table: 2^bits cells, 1 to 32 bits; features whose hashes collide share a cell",
         "22",
     ),
-    Option("dim", "model", "Spec", "INT", "Size of the weight table in cells, instead of {bits}", "2^22"),
+    Option("dim", "model", "Spec", "INT", "Size of the weight table in cells, 2 to 2^32, instead of {bits}", "2^22"),
     Option("seed", "model", "Spec", "INT", "Seed of the hash that assigns features to cells", "0"),
     Option(
         "intercept",
@@ -186,8 +209,8 @@ TABLE = (
         "learning",
         "Spec",
         "H[,H...]",
-        "Learning-rate scale: a number, several to train side by side and mix, or auto for a grid of eight, from 0.02"
-        " to 29",
+        "Learning-rate scale: a number above 0, up to 16 in increasing order to train side by side and mix, or auto"
+        " for a grid of eight, from 0.02 to 29",
         "auto",
     ),
     Option(
@@ -222,7 +245,7 @@ TABLE = (
         "Spec",
         "TEXT",
         "Fraction of the mixture weights that is redistributed equally over all experts after row t, so that each can"
-        " recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
+        " recover: a number from 0 to below 1, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
         "capped",
     ),
     Option(
@@ -230,10 +253,10 @@ TABLE = (
         "learning",
         "Spec",
         "",
-        "Whether to add the stack to the mixture: a learned combination of all scales",
+        "Whether to add the stack to the mixture: a learned combination of all scales; not with {bounds}",
         "True",
         switch="--no-stack",
-        switch_help="Mix without the stack, a learned combination of all scales",
+        switch_help="Mix without the stack, a learned combination of all scales (always so with --bound)",
     ),
     Option(
         "level",
@@ -256,7 +279,8 @@ TABLE = (
         " penalties or bounds",
         "True",
         switch="--no-coin",
-        switch_help="Leave out the coin-betting expert (it helps on data with many irrelevant features)",
+        switch_help="Leave out the coin-betting expert, which helps on data with many irrelevant features (always left"
+        " out with penalties, bounds, rounds of several rows, a single scale or several classes)",
     ),
     Option(
         "dense",
@@ -266,7 +290,8 @@ TABLE = (
         "Whether the stack also uses the numeric columns that most rows have; not with penalties or bounds",
         "True",
         switch="--no-dense",
-        switch_help="Leave the dense columns (numeric, in most rows) out of the stack",
+        switch_help="Leave the dense columns (numeric, in most rows) out of the stack (always left out with penalties,"
+        " bounds, rounds of several rows or a single scale)",
     ),
     Option(
         "calibrate",
@@ -282,8 +307,9 @@ TABLE = (
         "learning",
         "Spec",
         "INT",
-        "Most rows to learn together, in rounds (mini-batches) that grow with the rows learned so far: a power of two;"
-        " above 1 only with logistic loss, without coin and dense, and not with {bounds}, {delay} or {calibrate}",
+        "Most rows to learn together, in rounds (mini-batches) that grow with the rows learned so far: a power of two,"
+        " at most 2^20; above 1 only with logistic loss, without coin and dense, and not with {bounds}, {delay} or"
+        " {calibrate}",
         "1",
     ),
     Option(
@@ -302,9 +328,9 @@ TABLE = (
         "learning",
         "train",
         "RULE",
-        "Rule that keeps rare features out, to save memory: count:N learns a feature from its N+1st row on,"
-        " bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P starts"
-        " with probability P at each row that has it; not with a receipt",
+        "Rule that keeps rare features out, to save memory: count:N (N from 1 to 254) learns a feature from its"
+        " N+1st row on, bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default),"
+        " poisson:P starts with probability P at each row that has it; not with a receipt",
         "every feature is learned",
     ),
     # ---- run ----
@@ -322,8 +348,9 @@ TABLE = (
         "run",
         "train",
         "N",
-        "Hold out every N-th row (with several passes also every tenth of the first 2000): predict it without learning"
-        " it, and report its loss separately; 0 for none. With several passes all rows are learned in the end",
+        "Hold out every N-th row, N at least 2 (with several passes also every tenth of the first 2000): predict it"
+        " without learning it, and report its loss separately; 0 for none. With several passes all rows are learned in"
+        " the end",
         "none; 20 with several passes, unless a receipt is kept",
     ),
     Option(
@@ -340,7 +367,7 @@ TABLE = (
         "run",
         "train",
         "SIZE",
-        "Memory for rows that wait for their labels, such as 4GB",
+        "Memory for rows that wait for their labels, such as 4GB; a run that needs more stops with an error",
         "1GB",
     ),
     Option(
@@ -368,7 +395,7 @@ TABLE = (
         "run",
         "train",
         "TEXT",
-        "Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h",
+        "Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h; needs {checkpoint}",
         "30s",
     ),
     Option(
@@ -377,7 +404,7 @@ TABLE = (
         "train",
         "PATH",
         "File (.batches) for the parsed and hashed data: written first, then read in every pass and in later runs with"
-        " the same data and options, which need not parse again",
+        " the same data and options, which need not parse again; written anew where these differ",
         "none",
     ),
     Option(
@@ -393,8 +420,8 @@ TABLE = (
         "run",
         "train",
         "INT",
-        "Number of threads that parse the data and, with more than four scales, learn it; the result does not depend on"
-        " it",
+        "Number of threads that parse the data and, with more than four scales, learn it, at most 1024; 0 parses in the"
+        " thread that learns. The result does not depend on it",
         "from the number of processors",
     ),
     Option(

@@ -8,6 +8,7 @@ from typing import Any
 from ftprl import check
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
+from ftprl.linear.spec import LIMIT
 from ftprl.receipt.caveats import Comparison
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.certificate import (
@@ -58,8 +59,8 @@ def certify_model(
     named = norm_of(norm)
     if exact is not None and radius is None and named != "2":
         raise InvalidInput(f"exact needs --norm 2, or a box (--radius), got --norm {named}; drop one.")
-    if radius is not None:
-        check.positive("radius", radius)
+    if radius is not None and check.positive("radius", radius) > LIMIT:
+        raise InvalidInput(f"radius needs at most 1e30, got {radius!r}; pass a smaller one.")
     certificate = _compared(model, radius, other).with_norm(named).with_confidence(model.confidence)
     if exact is not None:
         certificate = _with_best(certificate, model, exact, radius)

@@ -78,7 +78,9 @@ def _floor(c: StreamCertificate) -> list[str]:
     cells = [("length up to", "loss at least", ""), *(row[1:] for row in sorted(rows))]
     wide = [max(len(row[i]) for row in cells) for i in range(2)]
     own = f"{curve.mean:.4g}"
-    head = f"floor: a lower bound on the loss per {per} of all fixed weights up to a length; this run's is {own}"
+    head = (
+        f"floor: a lower bound on the loss per {per} of all fixed weights up to a length; the loss of this run is {own}"
+    )
     end = curve.informative_length
     limit = [] if end is None else [f"  for lengths above {below(end)} nothing is proved"]
     table = [f"    {a:>{wide[0]}}  {b:>{wide[1]}}  {note}".rstrip() for a, b, note in cells]
@@ -113,7 +115,7 @@ def _details(c: StreamCertificate) -> list[str]:
     cells.insert(0, ("", "total", "per row" if c.weight == c.rounds else "per weight", ""))
     width, total, mean = (max(len(row[i]) for row in cells) for i in range(3))
     leading = " (those of its leading scale)" if c.comparison.kind == "weights" and len(c.scales) > 1 else ""
-    lines = [f"details: the numbers of the paper, compared with {c.comparison}{leading}"]
+    lines = [f"details: regret and its bounds, compared with {c.comparison}{leading}"]
     lines += [f"  {a:<{width}}  {b:>{total}}  {m:>{mean}}  {d}".rstrip() for a, b, m, d in cells]
     return lines + _vacuous(c)
 
@@ -127,9 +129,7 @@ def _named(c: StreamCertificate) -> list[str]:
     cells = [(shown_name(g["name"])[:40], f"{g['count']}", f"{g['regret']:.6g}", f"{g['bound']:.6g}") for g in shown]
     cells.insert(0, ("", "features", "regret", "bound"))
     wide = [max(len(row[i]) for row in cells) for i in range(4)]
-    lines = [
-        "by column or namespace: how much its features contribute to regret and bound (the rest belongs to no feature)"
-    ]
+    lines = ["by column or namespace: how much its features contribute to the totals (the rest belongs to no feature)"]
     lines += [f"  {a:<{wide[0]}}  {b:>{wide[1]}}  {r:>{wide[2]}}  {d:>{wide[3]}}" for a, b, r, d in cells]
     return lines + ([f"  and {len(groups) - len(shown)} others, in --json"] if len(groups) > len(shown) else [])
 
@@ -169,7 +169,7 @@ def _table(c: StreamCertificate) -> list[Row]:
             "regret at most",
             c.regret,
             True,
-            "total loss minus that of the fixed weights, linearised: an upper limit of the true one",
+            "total loss minus that of the fixed weights, linearised: an upper limit of the true regret",
         ),
         (
             "true regret",
@@ -190,14 +190,14 @@ def _table(c: StreamCertificate) -> list[Row]:
             "worst case",
             _unless_vacuous(c, c.worst_case),
             True,
-            "guaranteed for these rates, whatever weights were played",
+            "guaranteed for these learning rates, whatever weights they led to",
         ),
         ("closed form", _unless_vacuous(c, c.closed_form), True, "the paper's formula in the gradients alone"),
         (
             "closed form, strong",
             _unless_vacuous(c, c.closed_form_strong),
             True,
-            "the smaller one that the bound above implies",
+            "a smaller closed form, which the line `bound` implies",
         ),
         (
             "best one-rate bound",

@@ -134,9 +134,10 @@ def train(
 
     - `format`: File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches [default: inferred from
       the file extension]
-    - `label`: Column with the label; csv and tsv files need one [default: none]
-    - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t]
-    - `weight`: Column with the weight of the row in the loss [default: every weight is 1]
+    - `label`: Column with the label; data with columns needs one, VW text and libsvm have none [default: none]
+    - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t,
+      in any case]
+    - `weight`: Column with the weight of the row in the loss, at least 0 [default: every weight is 1]
     - `delay_column`: Column with the number of rows after which the label of the row arrives, instead of `delay`
       [default: none]
     - `ignore`: Columns to leave out [default: none]
@@ -145,16 +146,17 @@ def train(
     - `text`: Columns of text, to split into lower-case words [default: none; never inferred]
     - `boolean`: Columns of true and false, or 1 and 0 [default: inferred from the first 10000 rows]
     - `date`: Columns of dates or times in ISO 8601 [default: inferred from the first 10000 rows]
-    - `bucket`: Columns of numbers to split into N buckets at the quantiles of the first 10000 rows; each bucket is a
-      feature [default: N is 32]
+    - `bucket`: Columns of numbers to split into N buckets (2 to 1000) at the quantiles of the first 10000 rows; each
+      bucket is a feature [default: no buckets; N is 32]
     - `missing`: How to treat missing values: indicator (add a feature 'COL is missing') or ignore (add none) [default:
       indicator; ignore for dicts that lack most of the keys]
-    - `interactions`: Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * stands for any of
-      them [default: none]
-    - `ngrams`: Longest word n-gram, for all text columns and VW namespaces or for COL: 2 adds pairs of neighbouring
-      words [default: 1]
-    - `skips`: Most words that an n-gram may skip, in the form of `ngrams` [default: 0]
-    - `char_ngrams`: Length of character n-grams to add, such as 3 or 3-5, in the form of `ngrams` [default: none]
+    - `interactions`: Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * stands for every
+      one [default: none]
+    - `ngrams`: Longest word n-gram, 2 to 8, for all text columns and VW namespaces or for COL: 2 adds pairs of
+      neighbouring words [default: none, single words]
+    - `skips`: Most words that an n-gram may skip, 1 to 8, in the form of `ngrams` [default: none]
+    - `char_ngrams`: Length of character n-grams to add, 1 to 16, such as 3 or 3-5, in the form of `ngrams` [default:
+      none]
     - `sep`: Character between columns; \\t for a tab [default: a comma in csv, or one of ; tab | if the header has no
       comma; a tab in tsv]
     - `quote`: Quote character; '' for none [default: " in csv, none in tsv]
@@ -166,11 +168,12 @@ def train(
     Model options:
 
     - `loss`: Loss function: a name in `ftprl.losses.LOSSES` [default: logistic]
-    - `classes`: Classes of the losses softmax and ovr: how many there may be, or their labels separated by commas
-      [default: the labels of data in memory; otherwise up to 100, learned from the data]
-    - `tau`: Quantile to estimate with the quantile loss, from 0 to 1; for no other loss [default: 0.5]
-    - `bits`: Size of the weight table: 2^bits cells; features whose hashes collide share a cell [default: 22]
-    - `dim`: Size of the weight table in cells, instead of `bits` [default: 2^22]
+    - `classes`: Classes of the losses softmax and ovr: how many there may be, 2 to 10000, or their labels separated by
+      commas [default: the labels of data in memory; otherwise up to 100, learned from the data]
+    - `tau`: Quantile to estimate with the quantile loss, above 0 and below 1; for no other loss [default: 0.5]
+    - `bits`: Size of the weight table: 2^bits cells, 1 to 32 bits; features whose hashes collide share a cell [default:
+      22]
+    - `dim`: Size of the weight table in cells, 2 to 2^32, instead of `bits` [default: 2^22]
     - `seed`: Seed of the hash that assigns features to cells [default: 0]
     - `intercept`: Whether to learn an intercept [default: True]
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
@@ -182,8 +185,8 @@ def train(
 
     Learning options:
 
-    - `scale`: Learning-rate scale: a number, several to train side by side and mix, or auto for a grid of eight, from
-      0.02 to 29 [default: auto]
+    - `scale`: Learning-rate scale: a number above 0, up to 16 in increasing order to train side by side and mix, or
+      auto for a grid of eight, from 0.02 to 29 [default: auto]
     - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
       its squared gradients)), with H the `scale` and each feature divided by its unit [default: 0.3; 1 with a single
       scale]
@@ -193,8 +196,9 @@ def train(
     - `l2`: L2 penalty, for small weights: adds l2/2 * sum (unit * weight)^2 to the total loss, as `l1` does [default:
       0]
     - `share`: Fraction of the mixture weights that is redistributed equally over all experts after row t, so that each
-      can recover: a number, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
-    - `stack`: Whether to add the stack to the mixture: a learned combination of all scales [default: True]
+      can recover: a number from 0 to below 1, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
+    - `stack`: Whether to add the stack to the mixture: a learned combination of all scales; not with `bounds` [default:
+      True]
     - `level`: Whether predictions also follow the level of the latest labels, for data whose mean drifts; not for a
       model that is saved and applied later. Needs the stack, and another loss than logistic [default: False]
     - `coin`: Whether to add a coin-betting expert to the mixture, for data with many irrelevant features; not with
@@ -204,33 +208,35 @@ def train(
     - `calibrate`: Online calibration of probabilities: platt (three parameters), isotonic (bins of scores) or none;
       only with logistic loss, in one pass, and not with `receipt`, `delay` or `round_rows` [default: none]
     - `round_rows`: Most rows to learn together, in rounds (mini-batches) that grow with the rows learned so far: a
-      power of two; above 1 only with logistic loss, without coin and dense, and not with `bounds`, `delay` or
-      `calibrate` [default: 1]
+      power of two, at most 2^20; above 1 only with logistic loss, without coin and dense, and not with `bounds`,
+      `delay` or `calibrate` [default: 1]
     - `retire`: Whether to drop scales that no longer contribute, at row 131072 and at each doubling [default: True]
-    - `admit`: Rule that keeps rare features out, to save memory: count:N learns a feature from its N+1st row on,
-      bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P starts with
-      probability P at each row that has it; not with a receipt [default: every feature is learned]
+    - `admit`: Rule that keeps rare features out, to save memory: count:N (N from 1 to 254) learns a feature from its
+      N+1st row on, bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P
+      starts with probability P at each row that has it; not with a receipt [default: every feature is learned]
 
     Run options:
 
     - `passes`: Number of passes over the data; above 1 the largest number to try: the best one on held-out rows is
       chosen, and then all rows are learned in that many passes [default: 1]
-    - `holdout`: Hold out every N-th row (with several passes also every tenth of the first 2000): predict it without
-      learning it, and report its loss separately; 0 for none. With several passes all rows are learned in the end
-      [default: none; 20 with several passes, unless a receipt is kept]
+    - `holdout`: Hold out every N-th row, N at least 2 (with several passes also every tenth of the first 2000): predict
+      it without learning it, and report its loss separately; 0 for none. With several passes all rows are learned in
+      the end [default: none; 20 with several passes, unless a receipt is kept]
     - `delay`: Number of rows after which a label arrives: a row is predicted at once and learned when its label is
       there; not with several passes, `receipt`, `bounds`, `calibrate` or `round_rows` [default: 0]
-    - `delay_memory`: Memory for rows that wait for their labels, such as 4GB [default: 1GB]
+    - `delay_memory`: Memory for rows that wait for their labels, such as 4GB; a run that needs more stops with an error
+      [default: 1GB]
     - `receipt`: Whether to store what `certify` needs to bound the regret; a run of one pass gives the same model
       without it [default: False]
     - `checkpoint`: File to save the run to at intervals, so that it can be resumed; or a URI such as s3://bucket/run,
       which becomes a folder. On a cluster a learner that dies is restarted from it [default: none]
-    - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h [default: 30s]
+    - `every`: Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h; needs `checkpoint` [default:
+      30s]
     - `cache`: File (.batches) for the parsed and hashed data: written first, then read in every pass and in later runs
-      with the same data and options, which need not parse again [default: none]
+      with the same data and options, which need not parse again; written anew where these differ [default: none]
     - `resume`: Checkpoint to continue with the same data, or model to continue with more data [default: none]
-    - `threads`: Number of threads that parse the data and, with more than four scales, learn it; the result does not
-      depend on it [default: from the number of processors]
+    - `threads`: Number of threads that parse the data and, with more than four scales, learn it, at most 1024; 0 parses
+      in the thread that learns. The result does not depend on it [default: from the number of processors]
     - `engine`: Where the data is read: local (threads of this process) or ray (workers of a Ray cluster, which all need
       the paths of the files); the result does not depend on it [default: local]
     - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, final
 
 from ftprl.data import Source
-from ftprl.data.files import shown, suffixes
+from ftprl.data.files import suffixes
 from ftprl.data.packing import check_packing, packed
 from ftprl.data.tables import Dialect
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
-from ftprl.training.records import JSON_FORMATS, Table, number_of, object_of, table_of
+from ftprl.training.parquet_columns import ParquetColumns
+from ftprl.training.records import JSON_FORMATS, Table, field_text, number_of, object_of, table_of
 
 COLUMN = "prediction"
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -159,7 +160,13 @@ class _Text:
             self._out.write(b"".join(record + sep + prediction + b"\n" for record, prediction in rows))
             return
         fields = zip(self._table.values(records), predictions, strict=True)
-        self._out.write(b"".join(self._joined([*map(_field, row), p.decode()]) for row, p in fields))
+        self._out.write(b"".join(self._joined([*self._texts(row), p.decode()]) for row, p in fields))
+
+    def _texts(self, row: Sequence[Any]) -> Iterator[str]:
+        """The fields of a row; a whole number without a point in a column of numbers."""
+        for at, value in enumerate(row):
+            is_whole = isinstance(value, float) and value.is_integer() and self._table.names[at] in self._table.numeric
+            yield f"{value:.17g}" if is_whole else field_text(value)
 
     def _joined(self, fields: Sequence[str]) -> bytes:
         if self._quote is None and any(character in field for field in fields for character in "\t\r\n"):
@@ -174,23 +181,7 @@ class _Text:
         """Nothing is left to write."""
 
 
-def _field(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else f"{value:.17g}" if isinstance(value, float) and value == int(value) else str(value)
-
-
-def _number(value: Any, name: str) -> float | None:
-    """A value of a column of numbers; a list of JSON lines would be lost among them."""
-    if isinstance(value, str) and value.startswith("["):
-        raise InvalidInput(
-            f"--output needs one number per row in column {shown(name)[:40]!r} for .parquet, got the list"
-            f" {shown(value)[:40]}; write .jsonl or .csv with predict --append, .batches with convert."
-        )
-    return number_of(value)
-
-
-def _values(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]) -> Iterator[list[Any]]:
+def values_of(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]) -> Iterator[list[Any]]:
     """The values of some rows with the prediction behind them; all None for a row that was left out."""
     for fields, prediction in zip(table.values(records), predictions, strict=True):
         if not prediction:
@@ -202,7 +193,10 @@ def _values(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]
                 " quotes, or write CSV."
             )
         pairs = zip(fields, table.names, strict=True)
-        row: list[Any] = [_number(field, name) if name in table.numeric else field for field, name in pairs]
+        row: list[Any] = [
+            number_of(field) if name in table.numeric and not isinstance(field, list) else field
+            for field, name in pairs
+        ]
         yield [*row, float(prediction)]
 
 
@@ -215,7 +209,7 @@ class _JsonLines:
 
     def write(self, records: Sequence[bytes], predictions: Sequence[bytes]) -> None:
         """Write some rows."""
-        rows = _values(self._table, records, predictions)
+        rows = values_of(self._table, records, predictions)
         texts = (json.dumps(dict(zip(self._names, row, strict=True)), ensure_ascii=False) for row in rows)
         self._out.write(("\n".join(texts) + "\n").encode())
 
@@ -228,36 +222,21 @@ class ParquetWriter:
     """Parquet, a row group for each block of rows."""
 
     def __init__(self, table: Table, out: Any, path: str, *, more: bool = True) -> None:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        types = [pa.float64() if name in table.numeric else pa.string() for name in table.names]
-        self._table = table
-        self._schema = pa.schema([*zip(table.names, types, strict=True), *([(COLUMN, pa.float64())] if more else [])])
-        self._writer = parquet.ParquetWriter(out, self._schema)
+        names = (*table.names, COLUMN) if more else table.names
+        numeric = table.numeric | {COLUMN} if more else table.numeric
+        self._table, self._columns = table, ParquetColumns(out, names, numeric)
 
     def write(self, records: Sequence[bytes], predictions: Sequence[bytes]) -> None:
         """Write some rows."""
-        import pyarrow as pa
-
         try:
-            columns = list(zip(*_values(self._table, records, predictions), strict=True))[: len(self._schema)]
+            self._columns.write(list(zip(*values_of(self._table, records, predictions), strict=True)))
         except InvalidInput:
             self.close()  # pyarrow would do so later, when the file is closed already
             raise
-        arrays = [
-            pa.array(column if pa.types.is_floating(field.type) else [_text(v) for v in column], field.type)
-            for column, field in zip(columns, self._schema, strict=True)
-        ]
-        self._writer.write_table(pa.table(arrays, schema=self._schema))
 
     def close(self) -> None:
         """Write the footer."""
-        self._writer.close()
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else _field(value)
+        self._columns.close()
 
 
 _WRITERS: dict[str, Callable[[Table, Any, str], _Writer]] = {

@@ -134,7 +134,7 @@ def _write_parquet(source: Source, path: str) -> None:
         writer: ParquetWriter | None = None
         for batch, records in _with_records(source):
             writer = writer or ParquetWriter(
-                table_of(text, source.describe().columns or {}, numeric), out, path, more=False
+                table_of(text, source.describe().columns or {}, numeric, with_others=False), out, path, more=False
             )
             writer.write(records, [b"0"] * len(batch))
             rows += len(batch)

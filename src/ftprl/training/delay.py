@@ -237,7 +237,7 @@ def waiting_of(source: Source, delay: int | None, memory: int | None, width: int
         return None
     if delay is not None and has_column:
         raise InvalidInput(
-            f"delay= and delay_column= are two ways to say when labels arrive, got delay={delay} and a column;"
+            f"delay= and delay_column= are two ways to set when labels arrive, got delay={delay} and a column;"
             " keep one.",
             option=("delay", "delay_column"),
         )

@@ -13,7 +13,8 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-MOST_DELAY = 2**53
+MOST_ROWS = 2**53  # a float counts up to here
+MOST_THREADS = 1024
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -62,14 +63,14 @@ class RunOptions(NamedTuple):
     def check(self) -> None:
         """Raise InvalidInput for an option that no run can have."""
         check.dimension("passes=", self.passes)
-        if self.holdout is not None and (not is_whole(self.holdout) or self.holdout < 0 or self.holdout == 1):
+        if self.holdout not in (None, 0) and (not is_whole(self.holdout) or not 2 <= self.holdout <= MOST_ROWS):
             raise InvalidInput(
-                f"holdout= needs a whole number of at least 2, or 0 for none, got {self.holdout};"
+                f"holdout= needs a whole number from 2 to 2**53, or 0 for none, got {self.holdout};"
                 " hold out every N-th row."
             )
-        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 0):
-            raise InvalidInput(f"threads= needs a whole number of at least 0, got {self.threads!r}; pass 1.")
-        if self.delay is not None and (not is_whole(self.delay) or not 0 <= self.delay <= MOST_DELAY):
+        if self.threads is not None and (not isinstance(self.threads, int) or not 0 <= self.threads <= MOST_THREADS):
+            raise InvalidInput(f"threads= needs a whole number from 0 to {MOST_THREADS}, got {self.threads!r}; pass 1.")
+        if self.delay is not None and (not is_whole(self.delay) or not 0 <= self.delay <= MOST_ROWS):
             raise InvalidInput(
                 f"delay= needs a number of rows from 0 to 2**53, got {self.delay!r}; pass after how many rows a label"
                 " arrives."

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 from ftprl.data import Source
+from ftprl.data.files import shown
 from ftprl.data.options import JSON_LINES
-from ftprl.data.tables import Dialect
+from ftprl.data.tables import SAMPLE_ROWS, Dialect
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 
@@ -38,8 +39,13 @@ class Table(NamedTuple):
     dialect: Dialect | None = None
 
 
-def table_of(source: TextSource, kinds: Mapping[str, str], numeric: Sequence[str]) -> Table:
-    """The columns of a source, of which those of the kinds `numeric` are numbers."""
+def table_of(
+    source: TextSource, kinds: Mapping[str, str], numeric: Sequence[str], *, with_others: bool = True
+) -> Table:
+    """The columns of a source, of which those of the kinds `numeric` are numbers.
+
+    JSON lines may have other columns, which are left out; without `with_others` they are refused.
+    """
     format = source.describe().format
     if source.dialect is not None:
         names, dialect = source.record_columns, source.dialect
@@ -50,7 +56,9 @@ def table_of(source: TextSource, kinds: Mapping[str, str], numeric: Sequence[str
     if format == JSON_LINES:
         names = tuple(kinds)
         numbers = frozenset(name for name in names if kinds[name] in numeric)
-        return Table(names, numbers, lambda records: (_of_json(record, names) for record in records))
+        maps = frozenset(name for name in names if not any(other.startswith(f"{name}.") for other in names))
+        ignored = None if with_others else tuple(name for name in names if kinds[name] == "ignore")
+        return Table(names, numbers, lambda records: (_of_json(record, names, maps, ignored) for record in records))
     read = _of_libsvm if format == "libsvm" else _of_vw
     return Table(OF_LINES, frozenset(("label", "weight")), lambda records: (read(text_of(one)) for one in records))
 
@@ -65,6 +73,17 @@ def fields_of(dialect: Dialect, records: Sequence[bytes]) -> Iterator[list[str]]
 def text_of(record: bytes) -> str:
     """The text of a row; bytes that are no text are shown as such."""
     return record.decode("utf-8", "backslashreplace")
+
+
+def field_text(value: Any) -> str:
+    """A value as a field of CSV has it, and as it is spelled in a category; a list as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float | int):
+        return repr(value)
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def number_of(value: Any) -> float | None:
@@ -109,14 +128,29 @@ def object_of(record: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _of_json(record: bytes, names: Sequence[str]) -> Values:
+def _of_json(record: bytes, names: Sequence[str], maps: frozenset[str], ignored: Sequence[str] | None) -> Values:
     flat = dict(flattened(object_of(record)))
-    return [_plain(flat.get(name)) for name in names]
+    if ignored is not None and not flat.keys() <= set(names):
+        _refuse_others(flat, names, ignored)
+    return [flat[name] if name in flat else _pairs(flat, f"{name}.") if name in maps else None for name in names]
 
 
-def _plain(value: Any) -> Any:
-    """A number or a text; anything else as JSON."""
-    return value if value is None or isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
+def _refuse_others(flat: Mapping[str, Any], names: Sequence[str], ignored: Sequence[str]) -> None:
+    """Refuse a key that would be lost, unless it is null or within an object that is left out."""
+    for name, value in flat.items():
+        is_left_out = value is None or any(name.startswith(f"{other}.") for other in ignored)
+        if name not in names and not is_left_out:
+            raise InvalidInput(
+                f"output= needs the keys of the first {SAMPLE_ROWS} rows for .parquet, got another,"
+                f" {shown(name)[:40]!r}; write .batches instead.",
+                option="output",
+            )
+
+
+def _pairs(flat: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
+    """The names and values of an object that stands where a model has a column; None if there is none."""
+    inside = {name.removeprefix(prefix): value for name, value in flat.items() if name.startswith(prefix)}
+    return [{"name": name, "value": value} for name, value in inside.items()] or None
 
 
 # ---- VW text and libsvm ----

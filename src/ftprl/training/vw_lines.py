@@ -87,19 +87,19 @@ def _of_values(row: Any, kinds: Mapping[str, str], indicators: bool, others: boo
     known = "".join(_cell(name, kind, flat.get(name), indicators) for name, kind in kinds.items())
     if not others:
         return known
-    return known + "".join(_cell(name, _kind(value), value, False) for name, value in flat.items() if name not in kinds)
+    return known + "".join(_cell(name, "", value, False) for name, value in flat.items() if name not in kinds)
 
 
 def _kind(value: Any) -> str:
-    first = next((one for one in value if one is not None), None) if isinstance(value, list) else value
-    is_number = isinstance(first, int | float) and not isinstance(first, bool)
-    return "numeric" if is_number else "categorical"
+    """The kind of a value, or of an element of an array, under a name that is no known column."""
+    return "numeric" if isinstance(value, int | float) and not isinstance(value, bool) else "categorical"
 
 
 def _cell(name: str, kind: str, value: Any, indicators: bool) -> str:
-    """The features of a value of any type."""
+    """The features of a value of any type; without a kind, by the value."""
     if isinstance(value, list) and kind not in (*BESIDE, "ignore"):
         return "".join(_element(name, kind, place, one) for place, one in enumerate(value) if one is not None)
+    kind = kind or _kind(value)
     return _feature(name, kind, _text(value, kind), indicators)
 
 
@@ -107,10 +107,11 @@ def _element(name: str, kind: str, place: int, value: Any) -> str:
     """A feature of an array: a number by its place, a text as it is, an object by its name."""
     if isinstance(value, Mapping):
         key, inner = (next((value[k] for k in ks if k in value), None) for ks in (("name", "key"), ("value",)))
-        is_number = isinstance(inner, int | float) and not isinstance(inner, bool)
-        return _feature(f"{name}.{key}", "numeric" if is_number else "categorical", _text(inner, kind), False)
+        own = kind if kind == "numeric" else "categorical" if kind else _kind(inner)
+        return _feature(f"{name}.{key}", own, _text(inner, own), False)
     if isinstance(value, tuple):  # an entry of a map
         return _element(name, kind, place, {"name": value[0], "value": value[1]})
+    kind = kind or _kind(value)
     if kind == "numeric":
         return _feature(f"{name}.{place}", kind, _text(value, kind), False)
     return _feature(name, kind, _text(value, kind), False)

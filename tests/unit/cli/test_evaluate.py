@@ -95,7 +95,10 @@ def test_numbers_have_a_page_too(files: Path, capsys: Capture) -> None:
         (["none.ftprl", "clicks.csv"], "none.ftprl: no such file; name a model or a file of predictions."),
         (["--predictions", "p.txt", "clicks.csv"], "--label needs the name of a column, got none;"),
         (["m.ftprl", "clicks.csv", "--by", "zz"], "clicks.csv: --by needs one of the columns"),
-        (["m.ftprl", "clicks.csv", "--threshold", "nan"], "--threshold needs numbers, got nan; pass those."),
+        (
+            ["m.ftprl", "clicks.csv", "--threshold", "nan"],
+            "--threshold needs numbers from 0 to 1, got nan; pass those.",
+        ),
         (["m.ftprl", "clicks.csv", "-o", "e.txt"], "--output needs a name ending in .html, .png or .svg, got 'e.txt';"),
         (["m.ftprl", "clicks.csv", "--positive", "1"], "--positive comes from the model,"),
         (["m.ftprl", "bad.csv"], "bad.csv:1: expected a column 'click', got the columns 'a', 'b'; add it,"),

@@ -228,7 +228,7 @@ def test_a_cache_has_them(tmp_path: Path) -> None:
         ({"ngrams": ["body=2", "body=3"]}, "ngrams= needs one number for each column, got two for 'body'"),
         ({"ngrams": "y=2"}, "ngrams= needs columns of text, got 'y'; pass it with text= as well"),
         ({"skips": 1}, r"skips= is for n-grams, got none; pass ngrams= as well"),
-        ({"ngrams": "body=2", "skips": 9}, "skips= needs how many words a gram may leave out, 1 to 8"),
+        ({"ngrams": "body=2", "skips": 9}, "skips= needs how many words an n-gram may skip, 1 to 8"),
         ({"char_ngrams": "5-3"}, "char_ngrams= needs a number of characters from 1 to 16"),
         ({"char_ngrams": 17}, "char_ngrams= needs a number of characters from 1 to 16"),
         ({"char_ngrams": "z=3"}, "char_ngrams= needs columns of text, got 'z'"),

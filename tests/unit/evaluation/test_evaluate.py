@@ -117,6 +117,8 @@ def test_hinge_scores_have_no_calibration() -> None:
     assert result.calibration is None
     assert "Brier score" not in result.metrics
     assert list(result.thresholds) == [0.0]
+    named = evaluate_predictions(blocks(y, scores), "m", SCALAR_LOSSES["hinge"], thresholds=(0.5,))
+    assert named.thresholds[0.5]["accuracy"].value == pytest.approx((np.where(scores >= 0.5, 1, -1) == y).mean())
     assert result.thresholds[0.0]["accuracy"].value == pytest.approx((np.where(scores >= 0, 1, -1) == y).mean())
 
 
@@ -246,7 +248,7 @@ def test_one_class_has_no_order() -> None:
 def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(InvalidInput, match="data needs rows with a label, a weight above 0 and a prediction, got none"):
         evaluate_predictions(blocks(np.full(3, np.nan), np.ones(3)), "m", LOGISTIC)
-    with pytest.raises(InvalidInput, match="threshold= needs numbers, got nan"):
+    with pytest.raises(InvalidInput, match="threshold= needs numbers from 0 to 1, got nan"):
         evaluate_predictions(blocks(np.ones(3), np.ones(3)), "m", LOGISTIC, thresholds=(math.nan,))
 
 

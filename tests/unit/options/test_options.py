@@ -148,15 +148,15 @@ def test_the_docs_have_the_table() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"beta": -1.0}, "needs a finite number at least 0, got -1.0"),
+    ({"beta": -1.0}, "needs a finite number of at least 0, got -1.0"),
     ({"l1": float("nan")}, "needs finite numbers, got l1=nan"),
     ({"passes": 0}, "needs a whole number of at least 1, got 0"),
-    ({"holdout": 1}, "needs a whole number of at least 2, or 0 for none, got 1"),
+    ({"holdout": 1}, "needs a whole number from 2 to 2**53, or 0 for none, got 1"),
     ({"every": "soon", "checkpoint": "c"}, "needs a number of rows or a time such as 30s, 5m or 1h, got 'soon'"),
     ({"bits": 40}, "needs a whole number from 1 to 32, got 40"),
     ({"seed": -1}, "needs a whole number from 0 to 2**64 - 1, got -1"),
     ({"output": "missing/m"}, "needs a folder that can be written"),
-    ({"threads": -1}, "needs a whole number of at least 0, got -1"),
+    ({"threads": -1}, "needs a whole number from 0 to 1024, got -1"),
     ({"lower": 2.0, "upper": 1.0}, "needs to be at most"),
 ]
 

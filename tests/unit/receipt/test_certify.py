@@ -335,7 +335,7 @@ def test_the_four_questions_come_first(capsys: Capture) -> None:
             "Better than guessing?",
             "Would another learning rate have been better?",
             "Would other fixed weights have been better?",
-            "details: the numbers of the paper",
+            "details: regret and its bounds",
             "best per-coordinate bound",
         )
     ]

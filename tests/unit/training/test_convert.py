@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -158,25 +159,100 @@ def test_every_format_becomes_vw_text_libsvm_parquet_and_batches(tmp_path: Path,
     for out in ("o.vw", "o.vw.gz", "o.libsvm", "o.batches"):
         convert(path, tmp_path / out, dim=2**12, **OF_JSON)
         assert train(tmp_path / out, bits=12).model.state_digest() == model.state_digest(), out
-    flat = {**OF_JSON, "ignore": ["list", "names", "pairs"]}
-    convert(path, tmp_path / "o.parquet", **(flat if suffix == "jsonl" else OF_JSON))
-    own = flat if suffix == "jsonl" else OF_JSON
-    again = train(tmp_path / "o.parquet", bits=12, **own).model
-    assert again.state_digest() == train(path, bits=12, **own).model.state_digest()
+    convert(path, tmp_path / "o.parquet", **OF_JSON)
+    assert train(tmp_path / "o.parquet", bits=12, **OF_JSON).model.state_digest() == model.state_digest()
 
 
-def test_lists_of_numbers_are_not_lost_in_parquet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = columns_of(tmp_path)["jsonl"]
-    with pytest.raises(
-        InvalidInput, match=r"one number per row in column 'list' for .parquet, got the list \[1.5, 0\]"
-    ):
-        convert(path, tmp_path / "o.parquet", **OF_JSON)
-    train(path, bits=12, output=tmp_path / "m", **OF_JSON)
+def test_keys_that_the_first_lines_lack_are_not_lost_in_parquet(tmp_path: Path) -> None:
+    path, out = tmp_path / "d.jsonl", tmp_path / "o.parquet"
+    late = '{"y": 1, "x": 2, "none": null, "deep": {"late": 3}}\n'
+    path.write_text('{"y": 1, "x": 1}\n{"y": 0, "x": 2}\n' * 6000 + late)
+    refusal = "output= needs the keys of the first 10000 rows for .parquet, got another, 'deep.late'; write .batches"
+    with pytest.raises(InvalidInput, match=re.escape(refusal)):
+        convert(path, out, label="y")
+    assert not out.exists()
+    convert(path, tmp_path / "o.batches", label="y")
+    path.write_text('{"y": 1, "deep": {"x": 1}}\n{"y": 0, "z": 2}\n' * 6000 + late.replace(', "x": 2', ""))
+    convert(path, out, label="y", ignore="deep")
+    assert pq.read_table(out).num_rows == 12_001
+
+
+def test_a_map_of_categories_becomes_vw_text(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    maps = pa.array([[("k", 1), ("j", 2)], [("k", 3)]] * 20, pa.map_(pa.string(), pa.int64()))
+    pq.write_table(pa.table({"m": maps, "y": [1, 0] * 20}), tmp_path / "t.parquet")
+    path = tmp_path / "d.jsonl"
+    first = ['{"y": 1, "a": [1, "x"]}\n', '{"y": 0, "a": ["y"]}\n'] * 5000
+    path.write_text("".join(first) + '{"y": 0, "new": [1, "x", true, {"name": "n", "value": 3}], "b": [true]}\n')
+    for file, more in ((tmp_path / "t.parquet", {"categorical": "m"}), (path, {"missing": "ignore"})):
+        options: dict[str, Any] = {"label": "y", **more}
+        convert(file, tmp_path / "o.vw", dim=2**12, **options)
+        assert (
+            train(tmp_path / "o.vw", bits=12).model.state_digest()
+            == train(file, bits=12, **options).model.state_digest()
+        )
+
+
+ODD_ROWS: list[dict[str, Any]] = [  # lists that are empty, missing or one value, and numbers among texts
+    {"y": 1, "tags": ["a", 1, 2.5, 3.0, None, ""], "v": [1, None, 0.5], "c": 1.0, "p": [{"key": 3, "value": 1.5}]},
+    {"y": 0, "tags": "a", "v": None, "c": "x", "p": []},
+    {"y": 1, "tags": [], "v": [], "c": True, "p": [{"name": "n", "value": None}, {"name": None, "value": 1}]},
+    {"y": 0, "tags": "", "c": 7, "p": [{"value": 2.0, "name": "k"}]},
+]
+
+
+@pytest.mark.parametrize("missing", ["indicator", "ignore"])
+def test_json_lines_with_lists_are_the_same_rows_in_parquet(tmp_path: Path, missing: str) -> None:
+    path, out = tmp_path / "d.jsonl", tmp_path / "o.parquet"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ODD_ROWS * 5))
+    options: dict[str, Any] = {"label": "y", "missing": missing, "dim": 2**16}
+    convert(path, out, **options)
+    wanted = [entries(batch) for batch in data.open(path, **options).batches()]
+    assert [entries(batch) for batch in data.open(out, **options).batches()] == wanted
+    assert len(wanted) == 1
+    assert len(wanted[0]) == 20
+    assert sum(len(indices) for indices, _ in wanted[0]) > 60
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "message"),
+    [
+        (1.5, [1.5, 2.0], "no list as in the first rows in column 'v' for .parquet, got [1.5, 2.0]"),
+        ([1.5], 2.5, "lists as in the first rows in column 'v' for .parquet, got 2.5"),
+        (["a"], [{"name": "a", "value": "b"}], "no names and values as in the first rows in column 'v'"),
+        ([{"name": "a", "value": 1}], [2], "only names and values as in the first rows in column 'v'"),
+    ],
+)
+def test_lists_that_parquet_cannot_hold_are_refused(
+    tmp_path: Path, first: Any, later: Any, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "d.jsonl", tmp_path / "o.parquet"
+    rows = [{"y": 1, "v": first}, {"y": 0, "v": first}] * 40_000 + [{"y": 1, "v": later}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        convert(path, out, label="y")
+    train(path, bits=12, label="y", output=tmp_path / "m")
     args = [str(tmp_path / "m"), str(path), "--append", "-o"]
-    assert command(["predict", *args, str(tmp_path / "o.parquet")]) == 2
-    assert "ftprl: --output needs one number per row in column 'list'" in capsys.readouterr().err
-    assert not (tmp_path / "o.parquet").exists()
-    assert command(["predict", *args, str(tmp_path / "o.csv")]) == 0
+    assert command(["predict", *args, str(out)]) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.jsonl", "m"]
+    assert command(["predict", *args, str(tmp_path / "o.jsonl")]) == 0
+
+
+def test_an_object_of_a_map_column_is_appended_as_names_and_values(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    maps = pa.array([[("k", 1.0), ("j", 2.0)], [], None] * 20, pa.map_(pa.string(), pa.float64()))
+    pq.write_table(pa.table({"m": maps, "y": [1, 0, 0] * 20}), tmp_path / "t.parquet")
+    model = train(tmp_path / "t.parquet", label="y", bits=12, output=tmp_path / "m").model
+    (tmp_path / "d.jsonl").write_text('{"m": {"k": 1.0, "j": 2.0}}\n{"m": null}\n')
+    args = [str(tmp_path / "m"), str(tmp_path / "d.jsonl"), "--append", "-o", str(tmp_path / "o.parquet")]
+    assert command(["predict", *args]) == 0
+    table = pq.read_table(tmp_path / "o.parquet")
+    assert table["m"].to_pylist() == [[{"name": "k", "value": 1.0}, {"name": "j", "value": 2.0}], None]
+    assert table["prediction"].to_pylist() == model.predict(tmp_path / "d.jsonl").tolist()
+    assert model.predict(tmp_path / "o.parquet").tolist() == table["prediction"].to_pylist()
 
 
 def test_vw_text_and_libsvm_become_parquet(tmp_path: Path) -> None:
