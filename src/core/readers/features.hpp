@@ -139,6 +139,23 @@ private:
     std::unique_ptr<Memory> places_;
 };
 
+// What becomes of a feature besides its slot and its value: nothing, or it is written down, perhaps with a look for
+// its name ahead.
+struct NoFeatures {
+    void add(const Feature& /*feature*/) noexcept {}
+};
+struct AllFeatures {
+    Feature* next;
+    void add(const Feature& feature) noexcept { *next++ = feature; }
+};
+struct FetchedFeatures : AllFeatures {
+    RecentNames::View recent;
+    void add(const Feature& feature) noexcept {
+        recent.fetch(feature.hash);
+        AllFeatures::add(feature);
+    }
+};
+
 // Names in the order of their first rows: those that a parser met for the first time.
 class NewNames {
 public:
