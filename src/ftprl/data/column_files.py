@@ -73,7 +73,7 @@ class ParquetColumns:
 def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:
     """A schema in which columns of numbers that were categories when they were written are so again.
 
-    pyarrow reads dictionaries of text as such, and those of numbers as numbers; a frame of the same rows has categories.
+    pyarrow reads dictionaries of text as such, and those of numbers as numbers; a frame of these rows has categories.
     """
     import pyarrow as pa
     from pyarrow import types
@@ -86,10 +86,10 @@ def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:
     except (pa.ArrowException, ValueError, OSError):
         return schema
     for at, field in enumerate(schema):
-        own = written.field(at) if at < len(written) else None
-        if own is not None and own.name == field.name and types.is_dictionary(own.type):
-            if not types.is_dictionary(field.type) and own.type.value_type == field.type:
-                schema = schema.set(at, field.with_type(own.type))
+        own = written.field(at) if at < len(written) else field
+        is_category = own.name == field.name and types.is_dictionary(own.type)
+        if is_category and own.type.value_type == field.type:  # which is not the dictionary itself
+            schema = schema.set(at, field.with_type(own.type))
     return schema
 
 

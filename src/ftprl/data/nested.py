@@ -176,7 +176,7 @@ def column_of(table: pa.Table, name: str) -> pa.ChunkedArray | None:
 
 
 def decoded(cells: Any) -> Any:
-    """The values of a dictionary column, of any type; other cells as they are. pyarrow cannot take from views of text."""
+    """The values of a dictionary column, of any type (pyarrow has no views of text); other cells as they are."""
     import pyarrow as pa
     from pyarrow import types
 

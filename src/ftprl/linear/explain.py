@@ -26,6 +26,7 @@ from ftprl.data.files import shown
 from ftprl.data.formats import has_open_columns
 from ftprl.data.labels import plain_label
 from ftprl.data.options import SEPARATORS
+from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import BESIDE
 from ftprl.data.records import flat_items
 from ftprl.data.tables import nearest
@@ -300,7 +301,11 @@ def _of_text(model: Model, row: str | bytes) -> Any:
 
 
 def _first(model: Model, data: Any, **more: Any) -> Batch:
-    batches = [batch for batch, _ in model.open(data, names=True, **more).read(threads=0, digest=False)]
+    try:
+        batches = [batch for batch, _ in model.open(data, names=True, **more).read(threads=0, digest=False)]
+    except BadFormat as wrong:
+        what = str(wrong).replace(f"{ORIGIN}: row 0: ", "row: ")
+        raise BadFormat(what.replace(", or pass on_bad_row=skip", ""), option=wrong.options) from None
     rows = sum(len(batch) for batch in batches)
     if rows != 1:
         raise InvalidInput(f"row needs to be one row, got {rows}; pass one.")
@@ -342,7 +347,7 @@ def _of_fields(model: Model, text: str) -> dict[str, Any]:
     for other in dict.fromkeys((sep, *SEPARATORS)):  # that of the training data, or one that fits
         fields = [] if other == quote else next(csv.reader([text], delimiter=other, **quoting), [])
         for names in (used, unlabelled, list(columns)):
-            if len(names) == len(fields) and names:
+            if len(names) == len(fields) and names and (other == sep or len(fields) > 1):
                 return {name: field for name, field in zip(names, fields, strict=True) if name in used}
     fields = next(csv.reader([text], delimiter=sep, **quoting), [])
     some = ", ".join(shown(name) for name in used[:8]) + (", ..." if len(used) > 8 else "")

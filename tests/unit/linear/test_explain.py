@@ -13,7 +13,7 @@ import pytest
 
 import ftprl
 from ftprl.cli.app import run as ftprl_command
-from ftprl.errors import FtprlError, InvalidInput
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model
 
 WORDS = ["free", "call", "home", "lunch", "txt", "love", "win", "see"]
@@ -209,3 +209,8 @@ def test_a_line_with_another_separator_is_recognised(model: Model, tmp_path: Pat
         assert made.explain(sep.join(("0.5", "Rome", "free call"))) == wanted
     with pytest.raises(InvalidInput, match="row needs 3 fields"):
         made.explain("0.5;Rome")
+    one = ftprl.train([{"a": i, "y": i % 2} for i in range(9)], label="y", bits=4).model
+    with pytest.raises(InvalidInput, match="row needs 1 fields"):
+        one.explain("x,y,z")  # another separator would make one field of it
+    with pytest.raises(BadFormat, match=r"^row: expected a number, got 'x' in column 'n'; fix the row$"):
+        made.explain("x,Rome,free")
