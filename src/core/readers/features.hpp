@@ -358,7 +358,10 @@ public:
         passing_.push_back(with_rules(group));
         return PASSING | static_cast<std::uint32_t>(passing_.size() - 1);
     }
-    void clear_groups() noexcept { groups_.clear(); }
+    // All but the first `kept`.
+    void clear_groups(std::size_t kept = 0) {
+        if (groups_.size() > kept) groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(kept), groups_.end());
+    }
 
     // A text that lasts as long as the row.
     const Byte* lasting(const Byte* text, std::size_t size) {
