@@ -84,6 +84,12 @@ inline double sum(D v) {
     return _mm_cvtsd_f64(pairs) + _mm_cvtsd_f64(_mm_unpackhi_pd(pairs, pairs));
 }
 
+// The sum of each.
+inline D sums_of(D a, D b, D c, D d) {
+    const D ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
+    return _mm256_permute2f128_pd(ab, cd, 0x20) + _mm256_permute2f128_pd(ab, cd, 0x31);
+}
+
 inline void gather(const Cell<float>* const* p, F& z, F& R, F& M, F& S) {
     z = _mm_load_ps(&p[0]->z);
     R = _mm_load_ps(&p[1]->z);
@@ -156,6 +162,7 @@ inline D only_first(D v, int n) {
 }
 inline double pair(__m128d v) { return _mm_cvtsd_f64(v) + _mm_cvtsd_f64(_mm_unpackhi_pd(v, v)); }
 inline double sum(D v) { return pair(v.a) + pair(v.b); }
+inline D sums_of(D a, D b, D c, D d) { return four(sum(a), sum(b), sum(c), sum(d)); }
 
 using F = __m128;
 
@@ -270,6 +277,7 @@ inline D only_first(D a, int n) {
     return each([&](int j) { return j < n ? a.v[j] : 0.0; });
 }
 inline double sum(D a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
+inline D sums_of(D a, D b, D c, D d) { return four(sum(a), sum(b), sum(c), sum(d)); }
 
 struct F {
     float v[4];
