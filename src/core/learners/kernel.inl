@@ -49,13 +49,6 @@ inline Lookahead lookahead_of(const Rows& rows) {
     return {end, mean > LONG_ROW ? WITHIN_ROW : (ahead > mean ? ahead : mean)};
 }
 
-// What has to be compiled into its caller: what it takes and returns would otherwise go through memory.
-#if defined(__GNUC__)
-#define FTPRL_INSIDE inline __attribute__((always_inline))
-#else
-#define FTPRL_INSIDE inline
-#endif
-
 // What is hardly ever called, and would take registers from what is.
 #if defined(__GNUC__)
 #define FTPRL_OUTSIDE __attribute__((noinline))
@@ -267,7 +260,7 @@ struct RegretSums {
     D drift, linear_size, step_size;
 };
 
-inline RegretSums no_sums() {
+FTPRL_LANES_INSIDE RegretSums no_sums() {
     const D none = all(0.0);
     return {none, none, none, none, none, none};
 }
@@ -371,7 +364,7 @@ struct Step<T, unconstrained, true, small> {
 
 // Add the gradients of some entries of a row to the S beside their cells, which are those of records of this type.
 template <class T>
-inline void add_gradients(const SummedCell<T>*, Cell<T>* const* at, int count, D g) {
+FTPRL_LANES_INSIDE void add_gradients(const SummedCell<T>*, Cell<T>* const* at, int count, D g) {
     alignas(32) double gradients[4];
     store(gradients, g);
     for (int j = 0; j < count; ++j) reinterpret_cast<SummedCell<T>*>(at[j])->S += gradients[j];

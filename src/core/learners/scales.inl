@@ -132,10 +132,16 @@ FTPRL_INSIDE void predict_inside(const Rows& rows, bool wide, const Lanes<L>& c,
 }
 
 template <class T, int L, bool unconstrained, bool raise>
-FTPRL_LANE_BY_LANE inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes,
-                                       Coordinate<T, L>* cells, std::int64_t from, std::int64_t to, std::int64_t end,
-                                       D* score, D* kept) {
+inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes, Coordinate<T, L>* cells,
+                    std::int64_t from, std::int64_t to, std::int64_t end, D* score, D* kept) {
     predict_inside<T, L, unconstrained, raise>(rows, wide, c, boxes, cells, from, to, end, score, kept);
+}
+
+template <class T, int L, bool unconstrained>
+FTPRL_LANE_BY_LANE inline void predict_narrow(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes,
+                                              Coordinate<T, L>* cells, std::int64_t from, std::int64_t to,
+                                              std::int64_t end, D* score, D* kept) {
+    predict_inside<T, L, unconstrained, true>(rows, wide, c, boxes, cells, from, to, end, score, kept);
 }
 
 // Of a row that will be learned: with cells of float64 it has to be inside its caller, or eight scales are 4 to 7 %
@@ -147,7 +153,7 @@ FTPRL_INSIDE void predict_learned(const Rows& rows, bool wide, const Lanes<L>& c
     if constexpr (sizeof(T) == sizeof(double)) {
         predict_inside<T, L, unconstrained, true>(rows, wide, c, boxes, cells, from, to, end, score, kept);
     } else {
-        predict<T, L, unconstrained, true>(rows, wide, c, boxes, cells, from, to, end, score, kept);
+        predict_narrow<T, L, unconstrained>(rows, wide, c, boxes, cells, from, to, end, score, kept);
     }
 }
 
