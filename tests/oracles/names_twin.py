@@ -52,15 +52,15 @@ def kept_names(rows: Iterable[RowOfNames], budget: int) -> Kept:
         for name, key in row.single:
             if full_row is not None or key & NAME_BITS in known:
                 continue
-            if total + len(name) + OVERHEAD > budget:
+            if total + len(name.encode()) + OVERHEAD > budget:
                 full_row = number
                 continue
-            total += len(name) + OVERHEAD
+            total += len(name.encode()) + OVERHEAD
             known[key & NAME_BITS] = name
         for name, key in row.products:
             if full_row is not None or products_full_row is not None or key & NAME_BITS in known:
                 continue
-            size = len(name) + OVERHEAD
+            size = len(name.encode()) + OVERHEAD
             if product_bytes + size > budget // 4 or total + size > budget:
                 products_full_row = number
                 continue

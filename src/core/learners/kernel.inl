@@ -27,11 +27,27 @@ namespace {
 
 #include "learners/lanes.inl"
 
-// Entries between the one worked on and the one fetched; measured with benchmarks/micro/kernel.py.
+// Entries between the one worked on and the one fetched where nothing else is known of the rows; this and what follows
+// was measured with benchmarks/micro/kernel.py.
 constexpr std::int64_t AHEAD = 112;
 // Of four entries to fetch, so many are fetched while predicting and the others while learning: the memory
 // then works during both.
 constexpr int SPLIT = 1;
+
+// Which entries of a batch are fetched: those `ahead` of the one worked on, none from `end` on.
+struct Lookahead {
+    std::int64_t end, ahead;
+};
+
+// Predicting a row asks for entries faster than it fetches others, SPLIT of four: what was fetched before has to be
+// enough up to its last entry, and so the longer the rows are, the further ahead. Cells of two rows then have to stay
+// in the second level of the cache. Those of very long rows do not, and are fetched while their own row is predicted.
+inline Lookahead lookahead_of(const Rows& rows) {
+    constexpr std::int64_t LEAST = 84, LONG_ROW = 1400, WITHIN_ROW = 256;
+    const std::int64_t end = rows.indptr[rows.count], mean = rows.count > 0 ? end / rows.count : 0;
+    const std::int64_t ahead = LEAST + (4 - SPLIT) * mean / 4;
+    return {end, mean > LONG_ROW ? WITHIN_ROW : (ahead > mean ? ahead : mean)};
+}
 
 // What has to be compiled into its caller: what it takes and returns would otherwise go through memory.
 #if defined(__GNUC__)
@@ -64,8 +80,12 @@ constexpr int SPLIT = 1;
 
 #if defined(__GNUC__)
 inline void fetch(const void* p) { __builtin_prefetch(p, 1, 3); }
+// Into the second level of the cache: many more lines can be on their way there than to the first, where what is read
+// meanwhile would have to wait as well.
+inline void fetch_to_second_level(const void* p) { __builtin_prefetch(p, 0, 2); }
 #else
 inline void fetch(const void*) {}
+inline void fetch_to_second_level(const void*) {}
 #endif
 
 // No gradient is larger than this, so that z, R and S, which add them up, stay in the range of a cell.
@@ -180,30 +200,30 @@ FTPRL_LANES_INSIDE D predict_block(const Play& c, const Limits& limits, const Ce
 // Fetches four entries ahead; if they are of the row that is worked on, which is a long one, predicting needs them all.
 template <bool raise, class Record>
 FTPRL_INSIDE void fetch_predicting(const Record* cells, const std::uint32_t* next, bool of_this_row) {
-    for (int j = 0; j < SPLIT; ++j) fetch(cells + next[j]);
+    for (int j = 0; j < SPLIT; ++j) fetch_to_second_level(cells + next[j]);
     if (raise && !of_this_row) return;
-    for (int j = SPLIT; j < 4; ++j) fetch(cells + next[j]);
+    for (int j = SPLIT; j < 4; ++j) fetch_to_second_level(cells + next[j]);
 }
 template <class Record>
 FTPRL_INSIDE void fetch_learning(const Record* cells, const std::uint32_t* next, bool of_this_row) {
     if (of_this_row) return;
-    for (int j = SPLIT; j < 4; ++j) fetch(cells + next[j]);
+    for (int j = SPLIT; j < 4; ++j) fetch_to_second_level(cells + next[j]);
 }
 
 // The score of entries [from, to) without the intercept. A row that will be learned leaves its blocks in `scratch`.
 template <class T, class V, bool unconstrained, bool raise, class Record>
 FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& boxes, const Record* cells,
-                            std::int64_t from, std::int64_t to, std::int64_t end, Block<T>* scratch) {
+                            std::int64_t from, std::int64_t to, const Lookahead& look, Block<T>* scratch) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
     // Near the end of the batch the row itself is fetched once more, which costs little, rather than asked about.
-    const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
+    const std::uint32_t* next = index + (to + look.ahead <= look.end ? look.ahead : 0);
     const std::int64_t whole = to - (to - from) % 4;
     const Cell<T>* at[4];
     D total = all(0.0);
     std::int64_t p = from;
     for (; p < whole; p += 4) {
-        fetch_predicting<raise>(cells, next + p, p + AHEAD < to);
+        fetch_predicting<raise>(cells, next + p, p + look.ahead < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         Limits limits = limits_of(c);
         if constexpr (!unconstrained) {
@@ -215,11 +235,11 @@ FTPRL_INSIDE double predict(const Rows& rows, const Play& c, const BoxTable& box
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
-        for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch_to_second_level(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[j < left ? p + j : p]);
         // Read on into the next row where there is one; those lanes are then forgotten.
         Four<V> values;
-        if (p + 4 <= end) {
+        if (p + 4 <= look.end) {
             values = load(value + p);
         } else {
             V some[4] = {0, 0, 0, 0};
@@ -349,15 +369,15 @@ inline void add_gradients(Cell<T>*, const std::uint32_t*, int, D) {}
 
 template <class T, bool unconstrained, bool receipt, class Record>
 FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std::int64_t from, std::int64_t to,
-                            std::int64_t end, D inverse, D slope, Block<T>* scratch, RegretSums& sums) {
+                            const Lookahead& look, D inverse, D slope, Block<T>* scratch, RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
-    const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
+    const std::uint32_t* next = index + (to + look.ahead <= look.end ? look.ahead : 0);
     const std::int64_t whole = to - (to - from) % 4;
     Cell<T>* at[4];
     Four<T> z, R;
     std::int64_t p = from;
     for (; p < whole; p += 4) {
-        fetch_learning(cells, next + p, p + AHEAD < to);
+        fetch_learning(cells, next + p, p + look.ahead < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
@@ -366,7 +386,7 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std:
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
-        for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
+        for (int j = SPLIT; j < left; ++j) fetch_to_second_level(cells + next[p + j]);
         Cell<T> none;
         for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
         const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
@@ -383,9 +403,8 @@ inline Block<double> intercept_block(const double* cell, const Play& c) {
 }
 
 template <class Record>
-inline void fetch_first(const Rows& rows, const Record* cells) {
-    const std::int64_t end = rows.indptr[rows.count];
-    for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(cells + rows.indices[p]);
+inline void fetch_first(const Rows& rows, const Lookahead& look, const Record* cells) {
+    for (std::int64_t p = 0; p < look.ahead && p < look.end; ++p) fetch_to_second_level(cells + rows.indices[p]);
 }
 
 // A row's loss that is still to be worked out and added up.
@@ -424,12 +443,12 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
     Block<T>* scratch = reinterpret_cast<Block<T>*>(buffer);
     const Play c = play_of(constants);
     const D inverse = all(1.0 / constants.h);
-    const std::int64_t end = rows.indptr[rows.count];
+    const Lookahead look = lookahead_of(rows);
     double* tallies = state.tallies;
     Totals batch = {0.0, 0.0, 0};
     PendingLoss pending = {0.0, 0.0, 0.0, nullptr};
     bool any = false;
-    fetch_first(rows, cells);
+    fetch_first(rows, look, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t from = rows.indptr[r];
         const std::int64_t to = rows.indptr[r + 1];
@@ -440,8 +459,8 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         Block<double> base = intercept_block(state.intercept, c);
         const double shift = constants.intercept ? first(base.x) : 0.0;
         const double score =
-            (learns ? predict<T, V, unconstrained, true>(rows, c, constants.boxes, cells, from, to, end, scratch)
-                    : predict<T, V, unconstrained, false>(rows, c, constants.boxes, cells, from, to, end, scratch)) +
+            (learns ? predict<T, V, unconstrained, true>(rows, c, constants.boxes, cells, from, to, look, scratch)
+                    : predict<T, V, unconstrained, false>(rows, c, constants.boxes, cells, from, to, look, scratch)) +
             shift;
         if (out.scores != nullptr) out.scores[r] = score;
         double tail = 0.0;
@@ -462,7 +481,7 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         any = true;
         const D slope = all(weight * row_loss.slope);
         RegretSums sums = no_sums(), own_sums = no_sums();
-        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, end, inverse, slope, scratch, sums);
+        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, look, inverse, slope, scratch, sums);
         if (constants.intercept) {
             D z, R;
             const D g = Step<double, true, receipt>::of(c, inverse, slope, base, z, R, own_sums);
@@ -481,11 +500,11 @@ void score(const Rows& rows, const Constants& constants, const State& state, dou
     const auto* cells = static_cast<const typename RecordOf<T, receipt, false>::type*>(state.cells);
     const Play c = play_of(constants);
     const double shift = constants.intercept ? first(intercept_block(state.intercept, c).x) : 0.0;
-    const std::int64_t end = rows.indptr[rows.count];
-    fetch_first(rows, cells);
+    const Lookahead look = lookahead_of(rows);
+    fetch_first(rows, look, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const double part = predict<T, V, unconstrained, false>(
-            rows, c, constants.boxes, cells, rows.indptr[r], rows.indptr[r + 1], end, static_cast<Block<T>*>(nullptr));
+            rows, c, constants.boxes, cells, rows.indptr[r], rows.indptr[r + 1], look, static_cast<Block<T>*>(nullptr));
         scores[r] = part + shift;
     }
 }
@@ -560,9 +579,9 @@ typedef double Word;
 template <class T>
 void touch(const Rows& rows, const State& state) {
     const std::int64_t end = rows.indptr[rows.count];
-    for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch(&cell_at<T>(state, rows.indices[p]));
+    for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch_to_second_level(&cell_at<T>(state, rows.indices[p]));
     for (std::int64_t p = 0; p < end; ++p) {
-        if (p + AHEAD < end) fetch(&cell_at<T>(state, rows.indices[p + AHEAD]));
+        if (p + AHEAD < end) fetch_to_second_level(&cell_at<T>(state, rows.indices[p + AHEAD]));
         // Through volatile, or the compiler would see that nothing changes and leave it all out.
         volatile Word* word = reinterpret_cast<volatile Word*>(&cell_at<T>(state, rows.indices[p]));
         for (std::size_t j = 0; j < sizeof(Cell<T>) / sizeof(Word); ++j) word[j] = word[j];

@@ -125,16 +125,17 @@ inline D predict_labelled_block(const Play& c, const Limits& limits, const Cell<
 // As predict, and the reach of the row without the intercept.
 template <class T, class V, bool unconstrained, bool raise, class Record>
 inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& boxes, const Record* cells,
-                               std::int64_t from, std::int64_t to, std::int64_t end, Block<T>* scratch, double& reach) {
+                               std::int64_t from, std::int64_t to, const Lookahead& look, Block<T>* scratch,
+                               double& reach) {
     const std::uint32_t* index = rows.indices;
     const V* value = static_cast<const V*>(rows.values);
-    const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
+    const std::uint32_t* next = index + (to + look.ahead <= look.end ? look.ahead : 0);
     const std::int64_t whole = to - (to - from) % 4;
     const Cell<T>* at[4];
     D total = all(0.0), moved = all(0.0);
     std::int64_t p = from;
     for (; p < whole; p += 4) {
-        fetch_predicting<raise>(cells, next + p, p + AHEAD < to);
+        fetch_predicting<raise>(cells, next + p, p + look.ahead < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         Limits limits = limits_of(c);
         if constexpr (!unconstrained) {
@@ -146,10 +147,10 @@ inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& 
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
-        for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch(cells + next[p + j]);
+        for (int j = 0; j < left && j < (raise ? SPLIT : 4); ++j) fetch_to_second_level(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[j < left ? p + j : p]);
         Four<V> values;
-        if (p + 4 <= end) {
+        if (p + 4 <= look.end) {
             values = load(value + p);
         } else {
             V some[4] = {0, 0, 0, 0};
@@ -167,10 +168,10 @@ inline double predict_labelled(const Rows& rows, const Play& c, const BoxTable& 
 
 template <class T, bool unconstrained, bool kinked, bool receipt, class Record>
 inline void learn_labelled_row(const Rows& rows, const Play& c, Record* cells, std::int64_t from, std::int64_t to,
-                               std::int64_t end, D inverse, const Units& units, D slope, Block<T>* scratch,
+                               const Lookahead& look, D inverse, const Units& units, D slope, Block<T>* scratch,
                                RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
-    const std::uint32_t* next = index + (to + AHEAD <= end ? AHEAD : 0);
+    const std::uint32_t* next = index + (to + look.ahead <= look.end ? look.ahead : 0);
     const Four<T> kappa = narrow<T>(units.kappa);
     const std::int64_t whole = to - (to - from) % 4;
     Cell<T>* at[4];
@@ -182,7 +183,7 @@ inline void learn_labelled_row(const Rows& rows, const Play& c, Record* cells, s
     };
     std::int64_t p = from;
     for (; p < whole; p += 4, ++scratch) {
-        fetch_learning(cells, next + p, p + AHEAD < to);
+        fetch_learning(cells, next + p, p + look.ahead < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         const D g = step_block();
         scatter(at, z, R, scratch->M, kappa);
@@ -190,7 +191,7 @@ inline void learn_labelled_row(const Rows& rows, const Play& c, Record* cells, s
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
-        for (int j = SPLIT; j < left; ++j) fetch(cells + next[p + j]);
+        for (int j = SPLIT; j < left; ++j) fetch_to_second_level(cells + next[p + j]);
         Cell<T> none;
         for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
         const D g = step_block();
@@ -294,11 +295,11 @@ Totals learn_labelled(const Rows& rows, const Constants& constants, const State&
     Block<T>* scratch = reinterpret_cast<Block<T>*>(buffer);
     const Play c = play_of(constants);
     const D inverse = all(1.0 / constants.h);
-    const std::int64_t end = rows.indptr[rows.count];
+    const Lookahead look = lookahead_of(rows);
     double* tallies = state.tallies;
     LabelState& labels = *state.labels;
     Totals batch = {0.0, 0.0, 0};
-    fetch_first(rows, cells);
+    fetch_first(rows, look, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         const std::int64_t from = rows.indptr[r], to = rows.indptr[r + 1];
         const double y = rows.y[r], weight = rows.weight[r];
@@ -307,9 +308,9 @@ Totals learn_labelled(const Rows& rows, const Constants& constants, const State&
         const Block<double> base = labelled_intercept(state.intercept, c, own_rate);
         double reach = 0.0;
         double score = learns ? predict_labelled<T, V, unconstrained, true>(rows, c, constants.boxes, cells, from, to,
-                                                                            end, scratch, reach)
+                                                                            look, scratch, reach)
                               : predict_labelled<T, V, unconstrained, false>(rows, c, constants.boxes, cells, from, to,
-                                                                             end, scratch, reach);
+                                                                             look, scratch, reach);
         score = (score + labels.offset) + (constants.intercept ? first(base.x) : 0.0);
         const double prediction = within_labels(labels, score);
         double tail = 0.0;
@@ -332,7 +333,7 @@ Totals learn_labelled(const Rows& rows, const Constants& constants, const State&
         if (!row.teaches) continue;
         const D slope = all(weight * unweighted);
         RegretSums sums = no_sums(), own_sums = no_sums();
-        learn_labelled_row<T, unconstrained, kinked, receipt>(rows, c, cells, from, to, end, inverse,
+        learn_labelled_row<T, unconstrained, kinked, receipt>(rows, c, cells, from, to, look, inverse,
                                                               units_of<T>(labels), slope, scratch, sums);
         if (constants.intercept) {
             D z, R;
@@ -355,13 +356,13 @@ void score_labelled(const Rows& rows, const Constants& constants, const State& s
     const Play c = play_of(constants);
     D own_rate;
     const double shift = constants.intercept ? first(labelled_intercept(state.intercept, c, own_rate).x) : 0.0;
-    const std::int64_t end = rows.indptr[rows.count];
+    const Lookahead look = lookahead_of(rows);
     const LabelState& labels = *state.labels;
-    fetch_first(rows, cells);
+    fetch_first(rows, look, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
         double reach = 0.0;
         const double part = predict_labelled<T, V, unconstrained, false>(rows, c, constants.boxes, cells,
-                                                                         rows.indptr[r], rows.indptr[r + 1], end,
+                                                                         rows.indptr[r], rows.indptr[r + 1], look,
                                                                          static_cast<Block<T>*>(nullptr), reach);
         scores[r] = within_labels(labels, (part + labels.offset) + shift);
     }

@@ -139,6 +139,23 @@ private:
     std::unique_ptr<Memory> places_;
 };
 
+// What becomes of a feature besides its slot and its value: nothing, or it is written down, perhaps with a look for
+// its name ahead.
+struct NoFeatures {
+    void add(const Feature& /*feature*/) noexcept {}
+};
+struct AllFeatures {
+    Feature* next;
+    void add(const Feature& feature) noexcept { *next++ = feature; }
+};
+struct FetchedFeatures : AllFeatures {
+    RecentNames::View recent;
+    void add(const Feature& feature) noexcept {
+        recent.fetch(feature.hash);
+        AllFeatures::add(feature);
+    }
+};
+
 // Names in the order of their first rows: those that a parser met for the first time.
 class NewNames {
 public:
@@ -492,7 +509,37 @@ public:
             if (known_products_.is_allocated() && i + AHEAD < count) known_products_.fetch(products[i + AHEAD].hash);
             if (!is_repeated(products[i].hash, recent_products_)) record(products[i], row);
         }
-        if (names_.size() > FEW && !known_.is_allocated() && !is_complete_) know_all();
+        end_met();
+    }
+    // The numbers of those hashes whose names may have to be recorded, in `others`; returns how many there are.
+    std::size_t find_others(const std::uint64_t* hashes, std::size_t count, std::uint32_t* others) const noexcept {
+        const RecentNames::View recent = recent_.view();
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            others[size] = static_cast<std::uint32_t>(i);
+            size += (is_complete_ ? is_whole(hashes[i]) : recent.has(hashes[i])) ? 0 : 1;
+        }
+        return size;
+    }
+    // Records the name of a feature of a row that was finished before; `end_met` follows the last of some.
+    // `may_be_recent` is whether the same name may come from the same source again and again.
+    void record_met(const Feature& feature, std::size_t row, bool may_be_recent) {
+        if (may_be_recent && is_repeated(feature.hash, recent_)) return;
+        if (feature.text == TEXT_LATER) return record(feature, row);
+        if (is_known(feature.hash, known_)) return;
+        names_.append(feature, groups_[feature.group]);
+        names_.end(row, feature.hash, false);
+    }
+    void end_met() {
+        if (names_.size() > FEW) know_names();
+    }
+    // Finds names again that are not recent any more.
+    void know_names() {
+        if (keeps_names() && !known_.is_allocated() && !is_complete_) know_all();
+    }
+    // Fetches where a name is looked for that is not recent any more.
+    void fetch_known(std::uint64_t hash) const noexcept {
+        if (known_.is_allocated()) known_.fetch(hash);
     }
     // The texts of the present row, and the names of its groups, stay where they are until `settle`.
     void set_texts_stay() noexcept { texts_stay_ = true; }

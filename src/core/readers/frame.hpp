@@ -64,6 +64,7 @@ public:
                 row_of(from, i);
             }
         }
+        rows.log.settle();  // names that were recorded have their texts in the columns
         return from;
     }
 
@@ -179,6 +180,7 @@ private:
             const bool goes_on = before != nullptr && dictionary != nullptr && dictionary->begins_with(*before);
             const bool is_same = goes_on && dictionary->size() == before->size();
             if (!goes_on) {
+                if (before != nullptr) rows.log.know_names();  // the next dictionary may have the same entries
                 column.entries.clear();
                 column.slots.clear();
                 column.recorded.clear();
@@ -478,34 +480,32 @@ private:
 
     // ---- rows whose features are all looked up in blocks, each by itself: as slots, without their hashes ----
 
-    // Rows of a block, if all columns have dictionaries, or all values are 1 and no names are kept: more of them, so
-    // that the slots of a dictionary, which all together may be far too many for it, are in the cache when they are
-    // looked up.
+    // Rows of a block, if all values are 1: more of them, so that the slots of a dictionary, which all together may be
+    // far too many for it, are in the cache when they are looked up.
     static constexpr std::size_t CODED_BLOCK = 4 * BLOCK;
     static constexpr std::uint32_t UNMET = 0xffffffff, EMPTY = 0xfffffffe;  // of a dictionary's entry
 
-    // The first cell with an entry of a dictionary, or one without a value: its name is to be recorded.
+    // A cell whose name may be new: the first with an entry of a dictionary, or any that is not among the recent ones.
     struct FirstMet {
-        std::size_t row;    // of the block
-        std::size_t place;  // of the column
-        std::uint64_t hash;
-        std::uint64_t entry;
-        bool is_missing;
+        Feature feature;
+        std::uint64_t entry;  // of the dictionary, or NO_ENTRY
+        std::uint32_t row;    // of the block
+        std::uint32_t place;  // of the column
     };
+    static constexpr std::uint64_t NO_ENTRY = ~std::uint64_t{0};
+    static constexpr std::size_t AHEAD = 256;  // bytes
 
     void arrange_slots() {
         block_places_.clear();
         beside_.clear();
         has_slots_ = rows.slots().dim() < EMPTY;
         has_numbers_ = false;
-        bool are_coded = true;
         for (std::size_t place = 0; place < columns_.size(); ++place) {
             const FrameColumn& column = columns_[place];
             const Column::Kind kind = column.reader.kind;
             if (column.is_loaded()) {
                 block_places_.push_back(place);
                 has_numbers_ = has_numbers_ || kind == Column::Kind::numeric;
-                are_coded = are_coded && column.is_coded();
             } else if (!column.cells.is_list() && (kind == Column::Kind::label || kind == Column::Kind::weight ||
                                                    kind == Column::Kind::delay || kind == Column::Kind::ignore)) {
                 beside_.push_back(place);
@@ -514,13 +514,13 @@ private:
             }
         }
         if (!has_slots_) return;
-        slot_block_ = are_coded || !(has_numbers_ || rows.log.is_on()) ? CODED_BLOCK : BLOCK;
+        slot_block_ = has_numbers_ ? BLOCK : CODED_BLOCK;
         stride_ = slot_block_ + 16;
         block_slots_.resize(block_places_.size() * stride_);
         block_present_.assign(block_places_.size() * stride_, std::uint8_t{1});
         never_repeats_ = are_distinct();
         for (FrameColumn& column : columns_) {
-            if (column.is_coded() && !rows.log.keeps_names()) meet_all(column);
+            if (column.is_coded() && !rows.log.is_recording()) meet_all(column);
         }
     }
 
@@ -556,46 +556,50 @@ private:
         }
     }
 
-    // The slots of a block of rows; false when there is a cell that is no feature.
+    // The slots of a block of rows, and the names that may be new; false when there is a cell that is no feature.
     bool load_slots(std::size_t from, std::size_t count) {
         if (std::exchange(has_gaps_, false)) std::fill(block_present_.begin(), block_present_.end(), std::uint8_t{1});
         met_.clear();
+        records_ = rows.log.is_recording();
         bool is_good = true;
         for (std::size_t b = 0; is_good && b < block_places_.size(); ++b) {
-            FrameColumn& column = columns_[block_places_[b]];
             std::uint32_t* const out = block_slots_.data() + b * stride_;
             std::uint8_t* const present = block_present_.data() + b * stride_;
-            is_good = column.is_coded() ? load_coded(column, b, from, count, out, present)
-                                        : load_others(column, from, count, out, present);
+            const std::size_t place = block_places_[b];
+            is_good = columns_[place].is_coded() ? load_coded(place, from, count, out, present)
+                                                 : load_others(place, from, count, out, present);
         }
         if (!is_good) {
             has_gaps_ = true;  // cells that are no features left some
-            forget_met(0);
-        }
-        if (met_.size() > 1) {
-            std::stable_sort(met_.begin(), met_.end(),
-                             [](const FirstMet& a, const FirstMet& b) { return a.row < b.row; });
+            for (const FirstMet& one : met_) forget_met(one);
         }
         return is_good;
     }
 
-    bool load_others(FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out,
+    bool load_others(std::size_t place, std::size_t from, std::size_t count, std::uint32_t* out,
                      std::uint8_t* present) {
-        const bool may_be_direct =
-            column.reader.kind == Column::Kind::categorical && !column.cells.has_missing() && !rows.log.is_on();
+        FrameColumn& column = columns_[place];
+        const bool may_be_direct = column.reader.kind == Column::Kind::categorical && !column.cells.has_missing();
         bool is_good = true;
         for (std::size_t at = 0; is_good && at < count; at += BLOCK) {
             const std::size_t part = std::min(BLOCK, count - at);
-            if (may_be_direct && column.cells.is_view() && view_slots(column, from + at, part, out + at)) continue;
-            if (may_be_direct && column.cells.is_large_text() && text_slots(column, from + at, part, out + at))
-                continue;
-            is_good = load_part(column, from + at, part, out + at, present + at);
+            if (may_be_direct && direct_slots(column, from + at, part, out + at)) {
+                if (records_) list_names(place, from, at, part);
+            } else {
+                is_good = load_part(place, from, at, part, out + at, present + at);
+            }
         }
         return is_good;
     }
 
-    // The slots of views that have their text inside, in one go; false when one has not, is empty or is to be checked.
-    bool view_slots(const FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out) const noexcept {
+    // The hashes and slots of texts of which none is missing, in one go; false when one is empty or is to be checked.
+    bool direct_slots(FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out) const noexcept {
+        if (column.cells.is_view()) return view_slots(column, from, count, out);
+        return column.cells.is_large_text() && text_slots(column, from, count, out);
+    }
+
+    // The same for views; false, too, when one has its text elsewhere.
+    bool view_slots(FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out) const noexcept {
         const Prefix with_value = column.reader.with_value;
         const Slots slots = rows.slots();
         const Byte* view = column.cells.view_at(from);
@@ -607,13 +611,17 @@ private:
             odd |= size - 1 >= ArrowColumn::LONGEST_INSIDE ? 1u : 0u;
             if (size - 1 >= ArrowColumn::LONGEST_INSIDE) size = 1;
             bytes |= detail::load8(view + 4) | detail::load4(view + 12);  // zeros behind the text
-            out[i] = slots(size <= 8 ? with_value.inside(view + 4, size) : with_value(view + 4, size, view + 16));
+            const std::uint64_t hash =
+                size <= 8 ? with_value.inside(view + 4, size) : with_value(view + 4, size, view + 16);
+            column.hashes[i] = hash;
+            out[i] = slots(hash);
         }
-        return odd == 0 && (!column.cells.is_utf8() || (bytes & 0x8080808080808080u) == 0);
+        if (odd != 0 || (column.cells.is_utf8() && (bytes & 0x8080808080808080u) != 0)) return false;
+        if (records_) std::fill_n(column.states.begin(), count, State::present);
+        return true;
     }
 
-    // The same for texts.
-    bool text_slots(const FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out) const noexcept {
+    bool text_slots(FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out) const noexcept {
         const ArrowColumn& cells = column.cells;
         if (cells.may_break_utf8(from, count)) return false;
         const auto* const ends = cells.numbers<std::int64_t>(from);
@@ -624,21 +632,26 @@ private:
         for (std::size_t i = 0; i < count; ++i) {
             const auto size = static_cast<std::size_t>(ends[i + 1] - ends[i]);
             if (size == 0) return false;
-            out[i] = slots(with_value.quick(bytes + ends[i], size, limit));
+            const std::uint64_t hash = with_value.quick(bytes + ends[i], size, limit);
+            column.hashes[i] = hash;
+            out[i] = slots(hash);
         }
+        if (records_) std::fill_n(column.states.begin(), count, State::present);
         return true;
     }
 
-    // The slots of at most BLOCK rows.
-    bool load_part(FrameColumn& column, std::size_t from, std::size_t count, std::uint32_t* out,
+    // The slots of at most BLOCK rows, from row `at` of the block that begins with `from`.
+    bool load_part(std::size_t place, std::size_t from, std::size_t at, std::size_t count, std::uint32_t* out,
                    std::uint8_t* present) {
-        load(column, from, count);
+        FrameColumn& column = columns_[place];
+        load(column, from + at, count);
         const Slots slots = rows.slots();
         unsigned states = 0;
         if (column.reader.kind == Column::Kind::numeric) {  // in most blocks all cells are in the same slot
             for (std::size_t i = 0; i < count; ++i) states |= 1u << static_cast<unsigned>(column.states[i]);
             if (states == 1u << static_cast<unsigned>(State::present)) {
                 std::fill(out, out + count, slots(column.reader.hash));
+                if (records_) list_names(place, from, at, 1);
                 return true;
             }
         }
@@ -647,90 +660,170 @@ private:
             present[i] = static_cast<std::uint8_t>(column.states[i]) & 1;
             states |= 1u << static_cast<unsigned>(column.states[i]);
         }
+        if (records_) list_names(place, from, at, count);
         has_gaps_ = has_gaps_ || (states & 1u << static_cast<unsigned>(State::absent)) != 0;
         return (states & 1u << static_cast<unsigned>(State::bad)) == 0;
     }
 
-    bool load_coded(FrameColumn& column, std::size_t b, std::size_t from, std::size_t count, std::uint32_t* out,
-                    std::uint8_t* present) {
+    // Lists those names of `count` cells that are not recent: cells of the part of a block that begins with row `at`.
+    void list_names(std::size_t place, std::size_t from, std::size_t at, std::size_t count) {
+        const FrameColumn& column = columns_[place];
+        std::array<std::uint32_t, BLOCK> others;
+        const std::size_t size = rows.log.find_others(column.hashes.data(), count, others.data());
+        for (std::size_t k = 0; k < size; ++k) {
+            const std::size_t i = others[k];
+            if ((static_cast<unsigned>(column.states[i]) & 1) == 0) continue;
+            Feature feature = feature_of(column, i);
+            if (feature.text == TEXT_LATER && column.reader.kind != Column::Kind::categorical) {
+                feature = with_text(feature);  // one of a few, which stay
+            } else if (feature.text == TEXT_LATER && column.cells.is_text()) {
+                const Field field = column.cells.field(from + at + i);
+                feature.text = field.data;
+                feature.size = static_cast<std::uint32_t>(field.end - field.data);
+            }
+            add_met(feature, NO_ENTRY, at + i, place);
+        }
+    }
+
+    void add_met(const Feature& feature, std::uint64_t entry, std::size_t row, std::size_t place) {
+        rows.log.fetch_known(feature.hash);
+        met_.push_back({feature, entry, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(place)});
+    }
+
+    // Whether a cell was not looked up: its entry is not met yet, or empty.
+    static bool is_left(std::uint32_t slot) noexcept { return (slot | 1u) == UNMET; }
+    static_assert((EMPTY | 1u) == UNMET, "one test finds both");
+
+    bool load_coded(std::size_t place, std::size_t from, std::size_t count, std::uint32_t* out, std::uint8_t* present) {
+        FrameColumn& column = columns_[place];
         const ArrowColumn& cells = column.cells;
         column.slots.resize(cells.dictionary()->size(), UNMET);
         const std::uint32_t* const known = column.slots.data();
         const std::uint64_t size = column.slots.size();
-        std::uint32_t largest = 0;
+        std::uint32_t bits = 0;  // of all slots: the highest is set where an entry is not met, and seldom elsewhere
         cells.by_type([&](auto* type) {
             const auto* const numbers = cells.template numbers<std::decay_t<decltype(*type)>>(from);
             for (std::size_t i = 0; i < count; ++i) {
                 const auto number = static_cast<std::uint64_t>(numbers[i]);
                 const std::uint32_t slot = number < size ? known[number] : UNMET;
                 out[i] = slot;
-                largest = slot > largest ? slot : largest;
+                bits |= slot;
             }
         });
-        if (largest < EMPTY && !cells.has_missing()) return true;
-        for (std::size_t i = 0; i < count; ++i) {
-            const bool is_missing = cells.is_missing(from + i);
-            if (out[i] < EMPTY && !is_missing) continue;
-            const std::uint64_t number = is_missing ? 0 : cells.entry(from + i);
-            std::uint64_t hash = 0;
-            if (!is_missing && (number >= size || !meet(column, number, hash))) return false;
-            if (!is_missing && hash != 0) {
-                out[i] = column.slots[number];
-                if (rows.log.keeps_names()) met_.push_back({i, block_places_[b], hash, number, false});
-            } else if (!is_missing && column.slots[number] < EMPTY) {
-                out[i] = column.slots[number];  // met a few rows before
-            } else if (marks_missing()) {
-                out[i] = rows.slots()(column.reader.missing_hash);
-                if (rows.log.keeps_names()) met_.push_back({i, block_places_[b], 0, 0, true});
-            } else {
-                present[i] = 0;
-                has_gaps_ = true;
+        const bool has_missing = cells.has_missing();
+        if (bits >> 31 == 0 && !has_missing) return true;
+        bool lists_missing = records_ && rows.log.wants_text(column.reader.missing_hash);  // the first of them
+        constexpr std::size_t STEP = 16;  // cells that are tested at once
+        for (std::size_t first = 0; first < count; first += STEP) {
+            const std::size_t end = std::min(first + STEP, count);
+            unsigned left = has_missing ? 1 : 0;
+            for (std::size_t i = first; i < end; ++i) left |= is_left(out[i]) ? 1u : 0u;
+            if (left == 0) continue;
+            for (std::size_t i = first; i < end; ++i) {
+                const bool is_missing = has_missing && cells.is_missing(from + i);
+                if (!is_left(out[i]) && !is_missing) continue;
+                const std::uint64_t number = is_missing ? NO_ENTRY : cells.entry(from + i);
+                if (!is_missing && (number >= size || !meet(place, number, i))) return false;
+                if (!is_missing && column.slots[number] != EMPTY) {
+                    out[i] = column.slots[number];
+                } else if (marks_missing()) {
+                    out[i] = rows.slots()(column.reader.missing_hash);
+                    if (std::exchange(lists_missing, false)) {
+                        add_met(missing_of(column.reader), NO_ENTRY, i, place);
+                    }
+                } else {
+                    present[i] = 0;
+                    has_gaps_ = true;
+                }
             }
         }
         return true;
     }
 
-    // Hashes an entry that is met for the first time; false when it is no text. `hash` stays 0 for one that is empty or
-    // known.
-    bool meet(FrameColumn& column, std::uint64_t number, std::uint64_t& hash) {
+    // Hashes an entry, if it is met for the first time, and lists its name; false when it is no text.
+    bool meet(std::size_t place, std::uint64_t number, std::size_t row) {
+        FrameColumn& column = columns_[place];
         if (column.slots[number] != UNMET) return true;
+        const ArrowColumn& dictionary = *column.cells.dictionary();
+        Feature feature = column.form;
         char scratch[LONGEST_VALUE];
-        const Field field = column.cells.dictionary()->written(number, scratch);
+        Field field;
+        if (dictionary.type() == ArrowColumn::Type::text && !dictionary.has_missing()) {
+            const auto* const ends = dictionary.numbers<std::int32_t>(number);
+            const Byte* const bytes = dictionary.bytes();
+            field = Field{bytes + ends[0], bytes + ends[1], dictionary.limit()};
+            // Entries are mostly in the order in which rows have them first: the next ones are there when they are met.
+            prefetch(field.data + AHEAD);
+            prefetch(ends + AHEAD / sizeof *ends);
+        } else {
+            field = dictionary.written(number, scratch);
+        }
         const auto size = static_cast<std::size_t>(field.end - field.data);
         if (column.has_high_bytes && !is_utf8(field.data, field.end)) return false;
         if (size == 0) {
             column.slots[number] = EMPTY;
             return true;
         }
-        hash = column.reader.with_value(field.data, size, field.limit);
-        column.slots[number] = rows.slots()(hash);
+        feature.hash = column.reader.with_value.quick(field.data, size, field.limit);
+        column.slots[number] = rows.slots()(feature.hash);
+        if (!records_) return true;
+        if (dictionary.is_text()) {
+            feature.text = field.data;
+            feature.size = static_cast<std::uint32_t>(size);
+        }
+        add_met(feature, number, row, place);
         return true;
     }
 
-    // What was met in rows of the block from one on counts as not met: they are not read, or not now.
-    void forget_met(std::size_t first_row) {
-        for (const FirstMet& one : met_) {
-            if (one.row >= first_row && !one.is_missing) columns_[one.place].slots[one.entry] = UNMET;
+    // An entry counts as not met: its row is not read, or not now.
+    void forget_met(const FirstMet& one) {
+        if (one.entry != NO_ENTRY) columns_[one.place].slots[one.entry] = UNMET;
+    }
+
+    // Records the listed names of the first `count` rows of the block, in the order of rows and of columns within a
+    // row, as from a text file. `first` is the number of the first row in the batch.
+    void record_names(std::size_t from, std::size_t count, std::size_t first) {
+        if (met_.empty()) return;
+        row_begins_.assign(slot_block_ + 1, 0);  // names were listed by columns: they are put in order by counting
+        for (const FirstMet& one : met_) ++row_begins_[one.row + 1];
+        for (std::size_t i = 1; i < row_begins_.size(); ++i) row_begins_[i] += row_begins_[i - 1];
+        by_row_.resize(met_.size());
+        for (std::size_t k = 0; k < met_.size(); ++k) {
+            by_row_[row_begins_[met_[k].row]++] = static_cast<std::uint32_t>(k);
         }
+        rows.log.begin_row();
+        for (const std::uint32_t k : by_row_) {
+            const FirstMet& one = met_[k];
+            if (one.row >= count) {
+                forget_met(one);
+                continue;
+            }
+            row_ = from + one.row;  // where a text is looked for that does not stay
+            rows.log.record_met(one.feature, first + one.row, one.entry == NO_ENTRY);
+        }
+        rows.log.end_met();
     }
 
     // The rows of a block whose slots are loaded; returns where it stopped.
     std::size_t rows_of_slots(std::size_t from, std::size_t count) {
-        std::size_t i = 0;
-        next_met_ = 0;
+        const std::size_t first = rows.count();
         whole_labels_ = only_labels();
-        if (!has_numbers_ && !has_gaps_ && rows.takes_ones()) return rows_of_ones(from, count);
-        for (; i < count && !full() && problem.line == 0; ++i) {
-            line = static_cast<std::int64_t>(from + i) + 1;
+        const bool are_ones = !has_numbers_ && !has_gaps_ && rows.takes_ones();
+        const std::size_t next = are_ones ? rows_of_ones(from, count) : rows_of_any(from, count);
+        record_names(from, rows.count() - first, first);  // a row that was left out ends the block
+        return next;
+    }
+
+    // A row that is left out ends the block if names were listed: another row may be the first to have them.
+    std::size_t rows_of_any(std::size_t from, std::size_t count) {
+        const std::size_t last = from + count;
+        for (std::size_t i = 0; from < last && !full() && problem.line == 0; ++i) {
+            line = static_cast<std::int64_t>(from) + 1;
             const std::size_t before = rows.count();
-            row_of_slots(from + i, i);
-            if (rows.count() == before && !met_.empty()) {  // its names were not recorded: another row may have them
-                forget_met(i);
-                return from + i + 1;
-            }
+            row_of_slots(from++, i);
+            if (rows.count() == before && !met_.empty()) break;
         }
-        if (i < count) forget_met(i);
-        return from + i;
+        return from;
     }
 
     // The same for rows of features with the value 1, as many in each.
@@ -742,13 +835,16 @@ private:
         for (; from < last && !full() && problem.line == 0; ++from, ++slots) {
             line = row_line = static_cast<std::int64_t>(from) + 1;
             double y = MISSING, weight = 1.0;
-            if (!read_beside(from, y, weight)) continue;
-            if (!is_within(y, weight)) {
-                row_of_slots(from, static_cast<std::size_t>(slots - block_slots_.data()));
-                rows.reserve_ones(last - from, features);
+            const bool is_read = read_beside(from, y, weight);
+            if (is_read && is_within(y, weight)) {
+                rows.add_ones(slots, stride, features, y, weight);
                 continue;
             }
-            rows.add_ones(slots, stride, features, y, weight);
+            if (is_read) {
+                row_of_slots(from, static_cast<std::size_t>(slots - block_slots_.data()));  // refuses it
+                rows.reserve_ones(last - from, features);
+            }
+            if (!met_.empty()) return from + 1;
         }
         return from;
     }
@@ -806,27 +902,9 @@ private:
             }
         }
         rows.set_size(size);
+        rows.set_named(0);  // names of a block are recorded together
         if (never_repeats_) rows.set_distinct();
-        if (rows.log.keeps_names()) list_names(i);
         finish(y, weight);
-    }
-
-    // Lists the features of a row whose names may be new.
-    void list_names(std::size_t i) {
-        Feature* const features = rows.log.features();
-        std::size_t size = 0;
-        for (const std::size_t place : block_places_) {  // in the order of the columns, as from a text file
-            const FrameColumn& column = columns_[place];
-            if (!column.is_coded()) {
-                if ((static_cast<unsigned>(column.states[i]) & 1) != 0) features[size++] = feature_of(column, i);
-            } else if (next_met_ < met_.size() && met_[next_met_].row == i && met_[next_met_].place == place) {
-                const FirstMet& one = met_[next_met_++];
-                features[size] = one.is_missing ? missing_of(column.reader) : column.form;
-                if (!one.is_missing) features[size].hash = one.hash;
-                ++size;
-            }
-        }
-        rows.set_named(size);
     }
 
     std::vector<FrameColumn> columns_;
@@ -839,9 +917,11 @@ private:
     std::vector<std::size_t> block_places_;  // of columns that are loaded
     std::vector<std::size_t> beside_;        // of labels, weights and delays
     std::vector<std::uint32_t> block_slots_;
-    std::vector<std::uint8_t> block_present_;  // 1, but for the gaps of the block
-    std::vector<FirstMet> met_;                // in the block, by row
-    std::size_t next_met_ = 0;
+    std::vector<std::uint8_t> block_present_;     // 1, but for the gaps of the block
+    bool records_ = false;                        // whether names of the block are listed
+    std::vector<FirstMet> met_;                   // names of the block that may be new, column by column
+    std::vector<std::uint32_t> row_begins_;       // where the names of each row of the block begin in by_row_
+    std::vector<std::uint32_t> by_row_;           // numbers of met_, row by row
     const std::int64_t* whole_labels_ = nullptr;  // of all rows, where nothing else stands beside the features
     std::size_t row_ = 0;                         // the present one
     std::size_t capacity_ = 0;                    // features of a row, words of text aside

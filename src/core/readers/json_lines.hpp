@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "readers/elements.hpp"
+#include "readers/joined_features.hpp"
 #include "readers/json.hpp"
 #include "readers/json_shape.hpp"
 #include "readers/values.hpp"
@@ -144,7 +145,8 @@ private:
 
     // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
     Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
-        for (const auto& step : shape_.steps()) {
+        joined_.begin(eol, end);
+        for (auto& step : shape_.steps()) {
             if (!step.is_at(p, eol, end)) return Read::other;
             p += step.before.size();
             Node* const node = step.node;
@@ -153,29 +155,41 @@ private:
             current_ = node;
             if (*p == '"') {
                 Field text{};
-                if (!JsonShape<Node>::text_at(p + 1, eol, end, text)) return Read::other;
+                if (!step.text_at(p + 1, eol, end, text)) return Read::other;
                 p = text.end + 1;
-                if (node->reader.kind == Kind::categorical && !node->by_value) {
-                    category(node->reader, text);
-                } else if (!skips(node) && !field(*node, text, NO_PLACE)) {
-                    return Read::refused;
+                if (node->reader.kind == Kind::categorical && !node->by_value && text.data != text.end) {
+                    const auto size = static_cast<std::size_t>(text.end - text.data);
+                    joined_.add(node->reader.with_value, node->reader.group, text.data, size);
+                    continue;
                 }
+                flush_before(*node);
+                if (!skips(node) && !field(*node, text, NO_PLACE)) return Read::refused;
             } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
                 const Byte* const first = p;
                 while (p != eol && JsonWalk<JsonLinesParser>::is_of_number(*p)) ++p;
+                flush_before(*node);
                 if (!skips(node) && !number(node, Field{first, p, end}, NO_PLACE)) return Read::refused;
             } else if (is_word(p, eol, "null")) {
                 p += 4;
+                flush_before(*node);
                 if (!skips(node)) count_missing(node, NO_PLACE);
             } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
                 const bool value = *p == 't';
                 p += value ? 4 : 5;
+                flush_before(*node);
                 if (!skips(node) && !boolean(node, value, NO_PLACE)) return Read::refused;
             } else {
                 return Read::other;
             }
         }
-        return p == eol ? Read::whole : Read::other;
+        if (p != eol) return Read::other;
+        joined_.finish();
+        return Read::whole;
+    }
+
+    // Labels and the like are no features.
+    void flush_before(const Node& node) {
+        if (node.by_value || makes_features(node.reader.kind)) joined_.flush();
     }
 
     static bool is_word(const Byte* p, const Byte* end, const char* word) noexcept {
@@ -567,6 +581,7 @@ private:
     std::size_t next_ = 0;      // how many keys the current row has so far
     bool is_regular_ = false;   // they are those of the row before
     JsonShape<Node> shape_;
+    JoinedFeatures joined_{rows};
     int failures_ = 0;          // to learn it
     std::deque<Node> passing_;  // keys of the current row that are not remembered; a deque, since others point to them
     std::string path_;

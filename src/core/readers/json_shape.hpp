@@ -39,6 +39,45 @@ public:
             return std::memcmp(p, before.data(), size) == 0;
         }
 
+        // The text behind the quote at p - 1, up to its closing quote; false where it has escapes, is not closed before
+        // `end`, or is not in UTF-8. Bytes up to `limit` may be read.
+        //
+        // Where the next step begins is known when the closing quote was found, which takes long if every step has to
+        // wait for it. So a text is taken to be as long as that of the row before, as most are where all are, and the
+        // processor goes on while it finds out; where they differ, the guess is given up.
+        bool text_at(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
+#if defined(FTPRL_SSE2)
+            if (limit - p >= 16) {
+                const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+                const __m128i stops =
+                    _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
+                const auto match = static_cast<unsigned>(_mm_movemask_epi8(stops));
+                if (match == 0) return long_text_at(p, end, limit, out);
+                const unsigned size = detail::lowest_bit(match);
+                const Byte* stop = p + size;
+                if (trust_ >= 0) {
+                    const Byte* const guess = p + unrelated(size_);
+                    if (size == size_) {
+                        stop = guess;
+                    } else {
+                        size_ = size;
+                        trust_ = -DOUBT;
+                    }
+                } else if (size == size_) {
+                    ++trust_;
+                } else {
+                    size_ = size;
+                    trust_ = -DOUBT;
+                }
+                const auto high = static_cast<unsigned>(_mm_movemask_epi8(text));
+                out = Field{p, stop, limit};
+                const bool is_plain = (high & ((1u << size) - 1)) == 0;
+                return stop < end && *stop == '"' && (is_plain || is_utf8(p, stop));
+            }
+#endif
+            return long_text_at(p, end, limit, out);
+        }
+
         Step(Node* key, std::string text) : node(key), before(std::move(text)) {
             if (before.size() > 16) return;
             std::memcpy(word_, before.data(), before.size());
@@ -46,13 +85,32 @@ public:
         }
 
     private:
+        static constexpr int DOUBT = 16;  // texts of one length before the next is taken to have it, too
+
+        // A number that the compiler does not know anything about: it must not replace the guess by what was found.
+        static unsigned unrelated(unsigned number) noexcept {
+#if defined(__GNUC__)
+            __asm__("" : "+r"(number));
+#endif
+            return number;
+        }
+
+        static bool long_text_at(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
+            const Byte* stop = p;
+            while (stop < end && *stop != '"' && *stop != '\\') ++stop;
+            out = Field{p, stop, limit};
+            return stop < end && *stop == '"' && is_utf8(p, stop);
+        }
+
         Byte word_[16] = {};
         unsigned mask_ = 0;
+        unsigned size_ = 0;  // of the last text of up to 16 bytes
+        int trust_ = 0;      // in its size, if not below 0
     };
 
     bool is_known() const noexcept { return !steps_.empty(); }
     void forget() noexcept { steps_.clear(); }
-    const std::vector<Step>& steps() const noexcept { return steps_; }
+    std::vector<Step>& steps() noexcept { return steps_; }
 
     // Learns it from [p, end), a good object with `count` keys, those of objects within it too. False, and nothing is
     // known, where a value is an array.
@@ -84,33 +142,6 @@ public:
         }
         steps_.emplace_back(nullptr, std::string(from, end));
         return true;
-    }
-
-    // The text behind the quote at p - 1, up to its closing quote; false where it has escapes, is not closed before
-    // `end`, or is not in UTF-8. Bytes up to `limit` may be read.
-    static bool text_at(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
-        const Byte* stop = nullptr;
-        bool is_plain = false;
-#if defined(FTPRL_SSE2)
-        if (limit - p >= 16) {
-            const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-            const __m128i stops =
-                _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
-            const auto match = static_cast<unsigned>(_mm_movemask_epi8(stops));
-            if (match != 0) {
-                const unsigned size = detail::lowest_bit(match);
-                const auto high = static_cast<unsigned>(_mm_movemask_epi8(text));
-                stop = p + size;
-                is_plain = (high & ((1u << size) - 1)) == 0;
-            }
-        }
-#endif
-        if (stop == nullptr) {
-            stop = p;
-            while (stop < end && *stop != '"' && *stop != '\\') ++stop;
-        }
-        out = Field{p, stop, limit};
-        return stop < end && *stop == '"' && (is_plain || is_utf8(p, stop));
     }
 
 private:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "readers/scan.hpp"
+#include "support/dispatch.hpp"
 #include "support/hash.hpp"
 
 namespace ftprl {
@@ -112,7 +113,7 @@ public:
     }
 
     // The same for n from 1 on; 8 bytes may be read, and all n and 8 more.
-    std::uint64_t inside(const Byte* p, std::size_t n) const noexcept {
+    FTPRL_INSIDE std::uint64_t inside(const Byte* p, std::size_t n) const noexcept {
         if (n > 8) return (*this)(p, n, p + n + 8);
         const std::uint64_t word = detail::load8(p) & detail::LOW_BYTES[n];
         const std::uint64_t one = detail::fold_k1(hash_ ^ (pending_ | word << shift_));

@@ -81,7 +81,7 @@ public:
     bool keeps_delays() const noexcept { return keeps_delays_; }
     // That of the current row; 0 unless it is set.
     void set_delay(double rows) noexcept { row_delay_ = rows; }
-    // Only so many features of the current row stand in the log: the names of the others were recorded before.
+    // Only so many features of the current row stand in the log: the names of the others are recorded by the caller.
     void set_named(std::size_t count) noexcept { named_ = count; }
     // No two features of the current row have the same slot.
     void set_distinct() noexcept { is_distinct_ = true; }
@@ -212,8 +212,9 @@ public:
         y.reserve(count);
         weight.reserve(count);
     }
-    // Whether a row may be added by add_ones: nothing but slots, labels and weights is kept.
-    bool takes_ones() const noexcept { return !keeps_delays_ && !log.is_on(); }
+    // Whether a row may be added by add_ones: nothing but slots, labels and weights is kept, and names, which the
+    // caller records.
+    bool takes_ones() const noexcept { return !keeps_delays_ && !log.has_interactions() && !log.has_grams(); }
     // A row of features with the value 1 whose slots stand `stride` apart, within what reserve_ones made space for:
     // what `begin`, `set_unit_values` and `finish` would add.
     void add_ones(const std::uint32_t* slots, std::size_t stride, std::size_t count, double label, double importance) {
@@ -237,6 +238,7 @@ public:
         if (doubted >= MOST_DOUBTS) {  // not all of them are known
             begin(count);              // moves nothing, since there is space
             size_ = count;
+            named_ = 0;
             row_has_unit_values_ = true;
             finish(label, importance);  // ones always fit
             return;

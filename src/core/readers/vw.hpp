@@ -106,23 +106,6 @@ private:
         return features(bar, eol, Masked{static_cast<std::uint32_t>(slots.mask())}, log);
     }
 
-    // What becomes of a feature besides its slot and its value: nothing, or it is written down, perhaps with a look for
-    // its name ahead.
-    struct NoFeatures {
-        void add(const Feature& /*feature*/) noexcept {}
-    };
-    struct AllFeatures {
-        Feature* next;
-        void add(const Feature& feature) noexcept { *next++ = feature; }
-    };
-    struct FetchedFeatures : AllFeatures {
-        RecentNames::View recent;
-        void add(const Feature& feature) noexcept {
-            recent.fetch(feature.hash);
-            AllFeatures::add(feature);
-        }
-    };
-
     struct Masked {
         std::uint32_t mask;
         std::uint32_t operator()(std::uint64_t hash) const noexcept { return static_cast<std::uint32_t>(hash) & mask; }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "readers/features.hpp"
+#include "readers/joined_features.hpp"
 #include "readers/json.hpp"
 #include "readers/json_shape.hpp"
 #include "readers/names.hpp"
@@ -162,7 +163,8 @@ private:
 
     // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
     Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
-        for (const auto& step : shape_.steps()) {
+        joined_features_.begin(eol, end);
+        for (auto& step : shape_.steps()) {
             if (!step.is_at(p, eol, end)) return Read::other;
             p += step.before.size();
             Node* const node = step.node;
@@ -171,13 +173,15 @@ private:
             const Role role = node->level.role;
             if (*p == '"') {
                 Field text{};
-                if (!JsonShape<Node>::text_at(p + 1, eol, end, text)) return Read::other;
+                if (!step.text_at(p + 1, eol, end, text)) return Read::other;
                 p = text.end + 1;
                 if (role == Role::feature && add_joined(*node, text)) continue;
+                flush_before(role);
                 if (role != Role::nothing && !this->text(&node->level, text, NO_PLACE)) return Read::refused;
             } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
                 const Byte* const first = p;
                 while (p != eol && JsonWalk<VwJsonParser>::is_of_number(*p)) ++p;
+                flush_before(role);
                 if (role != Role::nothing && !number(&node->level, Field{first, p, end}, NO_PLACE)) {
                     return Read::refused;
                 }
@@ -186,12 +190,20 @@ private:
             } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
                 const bool value = *p == 't';
                 p += value ? 4 : 5;
+                flush_before(role);
                 if (role != Role::nothing && !boolean(&node->level, value, NO_PLACE)) return Read::refused;
             } else {
                 return Read::other;
             }
         }
-        return p == eol ? Read::whole : Read::other;
+        if (p != eol) return Read::other;
+        joined_features_.finish();
+        return Read::whole;
+    }
+
+    // The label, the tag and what is left out are no features.
+    void flush_before(Role role) {
+        if (role == Role::feature || role == Role::text) joined_features_.flush();
     }
 
     static bool is_word(const Byte* p, const Byte* end, const char* word) noexcept {
@@ -203,14 +215,8 @@ private:
     bool add_joined(const Node& node, const Field& text) {
         const auto size = static_cast<std::size_t>(text.end - text.data);
         if (size == 0 || has_separator(text)) return false;
-        const std::uint64_t hash = node.with_text.quick(text.data, size, text.limit);
-        if (!rows.log.is_on()) {
-            rows.add(rows.slots()(hash), 1.0);
-        } else if (rows.log.has_grams()) {
-            return false;  // which are made of the whole name
-        } else {
-            rows.add(hash, 1.0, node.joined_group, text.data, size);
-        }
+        if (rows.log.has_grams()) return false;  // which are made of the whole name
+        joined_features_.add(node.with_text, node.joined_group, text.data, size);
         return true;
     }
 
@@ -501,6 +507,7 @@ private:
     std::string name_, tag_;
     static constexpr std::uint32_t NO_GROUP = ~std::uint32_t{0};
     JsonShape<Node> shape_;
+    JoinedFeatures joined_features_{rows};
     std::deque<Node> nodes_;  // of the shape, in the order of their keys: steps point to them
     bool is_learning_ = false;
     int lessons_ = MOST_LESSONS;                       // that may still be taken

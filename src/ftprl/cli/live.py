@@ -12,7 +12,9 @@ from typing import Any, TextIO
 from ftprl.cli.column_table import column_lines, kind_lines
 from ftprl.cli.spelling import as_typed
 from ftprl.confidence import RunConfidence
+from ftprl.data.columns import FEATURES
 from ftprl.data.files import shown
+from ftprl.data.options import JSON_LINES, RECORDS
 from ftprl.losses import LOSSES
 from ftprl.runlog.events import Event, Listener
 from ftprl.runlog.yardstick import compared, deviances, digits, root_mean_square
@@ -47,6 +49,12 @@ def show(out: TextIO, *, quiet: bool = False) -> Listener:
     return _Live(out).hear if out.isatty() else _Table(out).hear
 
 
+def _has_no_features(data: Mapping[str, Any]) -> bool:
+    """Whether a table has no column beside the label; dicts and JSON lines may have other keys later."""
+    kinds = [column["kind"] for column in data["profile"]]
+    return bool(kinds) and not set(kinds) & set(FEATURES) and data["format"] not in (JSON_LINES, RECORDS)
+
+
 class _Warnings:
     """One line for each column that looks like an identifier, each checkpoint that could not be written, each death."""
 
@@ -61,6 +69,8 @@ class _Warnings:
             for column in event["data"]["profile"]:
                 if column["advice"] is not None:
                     self._line(f"ftprl: {as_typed(column['advice'], ('ignore', 'text'))}")
+            if _has_no_features(event["data"]):
+                self._line("ftprl: no column is a feature: the model predicts from the labels alone; check --ignore")
 
     def _line(self, text: str) -> None:
         with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
@@ -50,7 +51,7 @@ class ParquetColumns:
 
         with _system_memory():
             file = pq.ParquetFile(raw, pre_buffer=False)
-            self.schema = file.schema_arrow
+            self.schema = _with_categories(file.schema_arrow, file.metadata.metadata)
             texts = _dictionaries(raw, file, categories)
             self._texts = frozenset(texts)
             if texts:
@@ -67,6 +68,29 @@ class ParquetColumns:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:
+    """A schema in which columns of numbers that were categories when they were written are so again.
+
+    pyarrow reads dictionaries of text as such, and those of numbers as numbers; a frame of these rows has categories.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    kept = (metadata or {}).get(b"ARROW:schema")
+    if kept is None:
+        return schema
+    try:
+        written = pa.ipc.read_schema(pa.py_buffer(binascii.a2b_base64(kept)))
+    except (pa.ArrowException, ValueError, OSError):
+        return schema
+    for at, field in enumerate(schema):
+        own = written.field(at) if at < len(written) else field
+        is_category = own.name == field.name and types.is_dictionary(own.type)
+        if is_category and own.type.value_type == field.type:  # which is not the dictionary itself
+            schema = schema.set(at, field.with_type(own.type))
+    return schema
 
 
 @contextmanager

@@ -41,7 +41,8 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     items = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files = [file for path in items for file in _expand_one(os.fspath(path))]
     if not files:
-        raise InvalidInput("data needs at least one file, got none; pass a path, a folder, a pattern or '-'.")
+        kind = type(paths).__name__
+        raise InvalidInput(f"data needs at least one row or path, got an empty {kind}; pass rows, a frame or paths.")
     if STDIN in files and len(files) > 1:
         raise InvalidInput(f"data needs '-' alone, got it among {len(files)} files; read standard input by itself.")
     return tuple(files)
@@ -50,6 +51,8 @@ def expand(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
 def _expand_one(path: str) -> list[str]:
     if not isinstance(path, str):
         raise InvalidInput(f"paths needs text or Path objects, got {path!r}; decode it first.")
+    if not path:
+        raise InvalidInput("data needs the path of a file, got an empty text; pass one, or '-' for standard input.")
     if is_uri(path):
         from ftprl.data import uris
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ftprl.data.files import expand, shown, suffixes
 from ftprl.data.ngrams import NAMES, GramsOption
-from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, TABLES, Columns, ReadingOptions
+from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, SEPARATORS, TABLES, Columns, ReadingOptions
 from ftprl.data.parts import Parts, as_data
 from ftprl.data.protocol import Source
 from ftprl.errors import InvalidInput
@@ -269,6 +269,8 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
         )
     if kept in TABLES and reading.get("columns") is not None:
         reading = {"missing": "ignore", **reading}  # models of earlier versions
+    if kept == "csv" and reading.get("header", True) and reading.get("sep") in (None, *SEPARATORS):
+        reading = {**reading, "sep": None}  # the columns are known: the header decides
     if kept in TABLES and wanted in TABLES and wanted != kept:
         return _settings_for_table(reading, str(wanted))
     if kept in (FRAME, RECORDS):
@@ -296,7 +298,7 @@ def _check_order(reading: Mapping[str, Any], data: Any, format: str | None) -> N
 
 def _settings_for_table(reading: Mapping[str, Any], format: str) -> dict[str, Any]:
     """The same for files with columns of another format."""
-    if format in ("csv", "tsv") and _has_open_columns(reading) and not reading.get("columns"):
+    if format in ("csv", "tsv") and has_open_columns(reading) and not reading.get("columns"):
         raise InvalidInput(
             f"data needs values that are numbers or text by themselves, as the dicts had that the model learned, got"
             f" {format} files; pass jsonl or parquet files, a data frame, or dicts.",
@@ -305,11 +307,11 @@ def _settings_for_table(reading: Mapping[str, Any], format: str) -> dict[str, An
     both_text = format in ("csv", "tsv") and reading.get("format") in ("csv", "tsv")
     own = ("sep", "quote", "other_columns") if both_text else ("sep", "quote", "header", "other_columns")
     settings = {name: value for name, value in reading.items() if name not in own}
-    more = {"other_columns": _has_open_columns(reading)} if format == JSON_LINES else {}
+    more = {"other_columns": has_open_columns(reading)} if format == JSON_LINES else {}
     return settings | more | {"format": format}
 
 
-def _has_open_columns(reading: Mapping[str, Any]) -> bool:
+def has_open_columns(reading: Mapping[str, Any]) -> bool:
     """Whether a model was trained on rows that may have any names."""
     return reading.get("format") == RECORDS or bool(reading.get("other_columns", False))
 
@@ -338,7 +340,7 @@ def _settings_for_object(reading: Mapping[str, Any], known: ObjectFormat) -> dic
         "order": reading.get("order"),
         "sampled": reading.get("sampled"),
         "missing": reading.get("missing", "ignore"),  # as in models of earlier versions
-        "format": RECORDS if _has_open_columns(reading) else FRAME,
+        "format": RECORDS if has_open_columns(reading) else FRAME,
     }
 
 

@@ -102,7 +102,7 @@ def _has_text(type: pa.DataType) -> bool:
     """Whether values can be written as text though they are no feature by default."""
     from pyarrow import types
 
-    return bool(types.is_temporal(type) or types.is_fixed_size_binary(type))
+    return bool((types.is_temporal(type) and not types.is_interval(type)) or types.is_fixed_size_binary(type))
 
 
 def heads_of(fields: Sequence[pa.Field], first: Mapping[str, pa.ChunkedArray]) -> list[ColumnHead]:
@@ -258,7 +258,8 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
     if types.is_dictionary(type):
         if kind == "categorical" and _is_direct(type.value_type):
             return cells
-        cells, type = cells.dictionary_decode(), type.value_type
+        cells = nested.decoded(cells)
+        type = cells.type
     if _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type)):
         return cells
     if types.is_float16(type):

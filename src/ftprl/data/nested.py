@@ -119,20 +119,20 @@ def _as_map(name: str, cells: pa.Array, kind: str) -> pa.Array:
     from pyarrow import types
 
     fields = [(inner.removeprefix(f"{name}."), values) for inner, values in _flat_cells(name, cells)]
-    decoded = [values.dictionary_decode() if types.is_dictionary(values.type) else values for _, values in fields]
-    kinds_of_types = {str(values.type) for values in decoded}
-    numbers = [types.is_integer(v.type) or types.is_floating(v.type) or types.is_boolean(v.type) for v in decoded]
+    columns = [decoded(values) for _, values in fields]
+    kinds_of_types = {str(values.type) for values in columns}
+    numbers = [types.is_integer(v.type) or types.is_floating(v.type) or types.is_boolean(v.type) for v in columns]
     if kind == "numeric" and all(numbers):
-        decoded = [values.cast(pa.float64()) for values in decoded]
+        columns = [values.cast(pa.float64()) for values in columns]
     elif len(kinds_of_types) > 1:
-        if kind != "numeric" and any(types.is_floating(values.type) for values in decoded):
+        if kind != "numeric" and any(types.is_floating(values.type) for values in columns):
             raise InvalidInput(
                 f"column {shown(name)[:40]!r} needs fields of one type, got {str(cells.type)[:60]}, where the model has"
                 " a map; write the numbers as text.",
             )
-        decoded = [values.cast(pa.string()) for values in decoded]
+        columns = [values.cast(pa.string()) for values in columns]
     order = np.arange(len(fields) * len(cells)).reshape(len(fields), len(cells)).T.ravel()
-    values = pa.concat_arrays(decoded).take(pa.array(order))
+    values = pa.concat_arrays(columns).take(pa.array(order))
     names = pa.array([inner for inner, _ in fields] * len(cells), pa.string())
     entries = pa.StructArray.from_arrays([names, values], ["name", "value"])
     offsets = pa.array(np.arange(len(cells) + 1) * len(fields), pa.int64())
@@ -173,6 +173,20 @@ def _split_map(name: str, cells: pa.Array, columns: Sequence[str], is_open: bool
 def column_of(table: pa.Table, name: str) -> pa.ChunkedArray | None:
     """The column with that name, which may be within a structure."""
     return dict(flat_columns(table)).get(name)
+
+
+def decoded(cells: Any) -> Any:
+    """The values of a dictionary column, of any type (pyarrow has no views of text); other cells as they are."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if not types.is_dictionary(cells.type):
+        return cells
+    if isinstance(cells, pa.ChunkedArray):
+        return pa.chunked_array([decoded(chunk) for chunk in cells.chunks], decoded(pa.nulls(0, cells.type)).type)
+    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}.get(str(cells.type.value_type))
+    values = cells.dictionary if plain is None else cells.dictionary.cast(plain)
+    return values.take(cells.indices)
 
 
 # ---- several values in a cell ----
@@ -229,6 +243,8 @@ def as_list(cells: pa.Array, value: pa.DataType) -> pa.Array:
         return cells
     if types.is_map(type) or types.is_struct(type.value_type):
         return _renamed(cells, with_values(type, value))
+    if types.is_dictionary(type.value_type):  # there is no cast from all of their values
+        return _with_elements(cells, decoded(cells.values).cast(value))
     return cells.cast(with_values(type, value))
 
 
@@ -263,15 +279,22 @@ def _is_plain(type: pa.DataType) -> bool:
 def _renamed(cells: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Lists of names and values, whatever the two fields are called and in which order they stand."""
     import pyarrow as pa
-    from pyarrow import types
 
     names, values, missing = _entries(cells)
     fields = list(wanted.value_type)
-    arrays = [names.cast(fields[0].type), values.cast(fields[1].type)]
+    arrays = [decoded(names).cast(fields[0].type), decoded(values).cast(fields[1].type)]
     entries = pa.StructArray.from_arrays(arrays, fields=fields, mask=missing if missing.true_count else None)
-    make = pa.LargeListArray if types.is_large_list(wanted) else pa.ListArray
+    return _with_elements(cells, entries)
+
+
+def _with_elements(cells: pa.Array, elements: pa.Array) -> pa.Array:
+    """Lists like these, or like maps, with other elements in the place of all of theirs."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    make = pa.LargeListArray if types.is_large_list(cells.type) else pa.ListArray
     offsets = pa.array(cells.offsets.to_numpy(zero_copy_only=False))  # a slice of them takes no mask
-    return make.from_arrays(offsets, entries, mask=cells.is_null() if cells.null_count else None)
+    return make.from_arrays(offsets, elements, mask=cells.is_null() if cells.null_count else None)
 
 
 def _entries(cells: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:

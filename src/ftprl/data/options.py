@@ -16,6 +16,7 @@ FRAME = "frame"  # that of frames, whose columns are known
 NUMBERED = (ARRAYS, "libsvm")  # formats whose features have numbers and no names
 RECORDS = "records"  # that of dicts, which may have any names
 JSON_LINES = "jsonl"  # that of files whose lines are such dicts
+SEPARATORS = (",", ";", "\t", "|")  # of CSV files, where they are recognised
 TABLES = (FRAME, RECORDS, "csv", "tsv", JSON_LINES, "parquet", "arrow", "orc")  # formats with columns, all read alike
 _KINDS = ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
 OF_TABLES = (

@@ -31,6 +31,8 @@ class Parts:
             raise InvalidInput("data needs at least one row, got an empty iterator; pass some.") from None
         if is_one_shot:
             self._parts = chain((self.first,), iterator)
+        if is_empty(self.sample):
+            raise InvalidInput("data needs rows in its first part, got an empty list; leave out parts without rows.")
 
     @property
     def sample(self) -> Any:
@@ -109,6 +111,11 @@ def _batches(stream: Any) -> Iterator[Any]:
     import pyarrow as pa
 
     yield from pa.RecordBatchReader.from_stream(stream)
+
+
+def is_empty(part: Any) -> bool:
+    """Whether a part is a list without any row."""
+    return isinstance(part, Sequence) and not isinstance(part, str | bytes | tuple) and not len(part)
 
 
 def split(part: Any) -> tuple[Any, Any, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ftprl._core import first_row
 from ftprl.data.files import Stream
+from ftprl.data.options import SEPARATORS
 from ftprl.data.tables import Dialect
 
-OTHERS = (";", "\t", "|")
 _ROWS = 100
 _BYTES = 64_000
 
@@ -26,9 +28,21 @@ def recognised(dialect: Dialect, stream: Stream, block_size: int) -> tuple[Diale
     row = first_row(data, is_all, *dialect.codes) if data else None
     if row is None or len(row[0]) > 1:
         return dialect, data
-    others = [sep for sep in OTHERS if sep != dialect.quote]
+    others = [sep for sep in SEPARATORS if sep not in (dialect.sep, dialect.quote)]
     fitting = [sep for sep in others if _fits(dialect._replace(sep=sep), data, is_all)]
     return (dialect._replace(sep=fitting[0]) if len(fitting) == 1 else dialect), data
+
+
+def with_columns(dialect: Dialect, data: bytes, names: Collection[str]) -> Dialect:
+    """The dialect in which the header has these columns, if another separator than that of the dialect gives them.
+
+    For files that a model reads: their columns are known, so that the header decides.
+    """
+    for sep in (dialect.sep, *SEPARATORS):
+        row = None if sep == dialect.quote else first_row(data, True, ord(sep), dialect.codes[1])
+        if row is not None and {field.decode("utf-8", "replace").strip() for field in row[0]}.issuperset(names):
+            return dialect._replace(sep=sep)
+    return dialect
 
 
 def _fits(dialect: Dialect, data: bytes, is_all: bool) -> bool:

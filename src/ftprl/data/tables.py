@@ -244,4 +244,4 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Some names, for a message."""
-    return ", ".join(repr(name[:40]) for name in names[:8]) + (", ..." if len(names) > 8 else "")
+    return (", ".join(repr(name[:40]) for name in names[:8]) or "(none)") + (", ..." if len(names) > 8 else "")

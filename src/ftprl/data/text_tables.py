@@ -69,8 +69,15 @@ def _settle(
     data = b""
     if options.sep is None and options.format == "csv":
         dialect, data = separators.recognised(dialect, stream, size)
-    header = tables.read_header(stream, dialect, size, settings.max_row, data)
     known = None if options.columns is None else tables.check_kinds(options.columns)
+    header = tables.read_header(stream, dialect, size, settings.max_row, data)
+    if known is not None and dialect.header and options.sep is None and options.format == "csv":
+        optional = settings.optional_kinds
+        needed = [name for name, kind in known.items() if kind not in optional]
+        fitting = separators.with_columns(dialect, header.data[: header.offset], needed)
+        if fitting != dialect:
+            dialect = fitting
+            header = tables.read_header(stream, dialect, size, settings.max_row, header.data)
     label = named.label if known is None else next((name for name, kind in known.items() if kind == "label"), None)
     at = header.names.index(label) if label in header.names else len(header.names)
     keep = [header.names.index(name) for name in named.bucket if name in header.names]

@@ -14,7 +14,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -23,8 +23,13 @@ from numpy.typing import NDArray
 from ftprl._core import NameTable
 from ftprl.data import Batch
 from ftprl.data.files import shown
+from ftprl.data.formats import has_open_columns
 from ftprl.data.labels import plain_label
+from ftprl.data.options import SEPARATORS
+from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import BESIDE
+from ftprl.data.records import flat_items
+from ftprl.data.tables import nearest
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear.classes import shown_label
 
@@ -115,12 +120,16 @@ def _batch(indptr: NDArray[np.int64], cells: Cells, values: Vector) -> Batch:
 
 @final
 class Contribution(NamedTuple):
-    """What a feature adds to the score of a row: its name, its cell, its value, and what it adds."""
+    """What a feature adds to the score of a row: its name, its cell, its value, and what it adds.
+
+    One that `is_new` was in no row of the training data: what it adds is the weight of others in its cell, if any.
+    """
 
     name: str
     cell: int
     value: float
     contribution: float
+    is_new: bool = False
 
 
 @final
@@ -129,7 +138,8 @@ class Explanation:
     """The score of a row as a sum: `intercept`, the score of a row without features, the `contributions` of its
     features, the largest first, and the `remainder`, what the growth of single features does not account for.
 
-    `prediction` is the probability or the mean that the score stands for. With several classes all of it is about one
+    `left_out` are the keys of a dict that are no columns of the model, which reads nothing of them. `prediction` is the
+    probability or the mean that the score stands for. With several classes all of it is about one
     of them, `label`: its score is the logarithm of its probability, counted from the mean over the classes.
     """
 
@@ -139,6 +149,8 @@ class Explanation:
     contributions: tuple[Contribution, ...]
     remainder: float
     label: str | float | None = None
+    left_out: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # of the model, where keys were left out
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -148,15 +160,23 @@ class Explanation:
             "intercept": self.intercept,
             "contributions": [entry._asdict() for entry in self.contributions],
             "remainder": self.remainder,
+            "left_out": list(self.left_out),
             **({} if self.label is None else {"class": self.label}),
         }
 
     def __str__(self) -> str:
         lines = [f"{'contribution':>14} {'value':>12}  feature", f"{self.intercept:>14.6g} {'':>12}  (intercept)"]
-        lines += [f"{one.contribution:>14.6g} {one.value:>12.6g}  {shown(one.name)}" for one in self.contributions]
+        for one in self.contributions:
+            new = "  (not in the training data)" if one.is_new else ""
+            lines.append(f"{one.contribution:>14.6g} {one.value:>12.6g}  {shown(one.name)}{new}")
         lines.append(f"{self.remainder:>14.6g} {'':>12}  (together)")
         of_class = "" if self.label is None else f" of class {shown(shown_label(self.label))}"
-        return "\n".join([*lines, f"{self.score:>14.6g} {'':>12}  score{of_class}: prediction {self.prediction:.6g}"])
+        lines.append(f"{self.score:>14.6g} {'':>12}  score{of_class}: prediction {self.prediction:.6g}")
+        lines += [
+            f"note: {shown(name)[:40]!r} is no column of the model and left out; {nearest(name, self.columns)}"
+            for name in self.left_out
+        ]
+        return "\n".join(lines)
 
 
 def explain(model: Model, row: Any, label: Any = None) -> Explanation:
@@ -164,7 +184,10 @@ def explain(model: Model, row: Any, label: Any = None) -> Explanation:
 
     With several classes those to the score of `label`, by default of the most probable class.
     """
-    batch = row if isinstance(row, Batch) else _only_row(model, row)
+    if isinstance(row, str | bytes):
+        row = _of_text(model, row)
+    left_out = _left_out(model, row) if isinstance(row, Mapping) else ()
+    batch = row if isinstance(row, Batch) else _first(model, [row] if isinstance(row, Mapping) else row)
     if len(batch) != 1:
         raise InvalidInput(f"row needs to be one row, got {len(batch)}; pass one.")
     cells, values = batch.indices, batch.values.astype(np.float64)
@@ -174,17 +197,21 @@ def explain(model: Model, row: Any, label: Any = None) -> Explanation:
     score, intercept = _scores(model.engine, whole, column).tolist()
     names = _names(batch, model)
     entries = [
-        Contribution(*entry) for entry in zip(names, cells.tolist(), values.tolist(), added.tolist(), strict=True)
+        Contribution(*entry)
+        for entry in zip(names, cells.tolist(), values.tolist(), added.tolist(), _are_new(batch, model), strict=True)
     ]
     entries.sort(key=lambda entry: -abs(entry.contribution))
     remainder = score - math.fsum([intercept, *added.tolist()])
+    of_row = Explanation(score, math.nan, intercept, tuple(entries), remainder, left_out=left_out)
+    if left_out:
+        of_row = replace(of_row, columns=tuple(model.reading["columns"]))
     if column is None or model.classes is None:
         prediction = float(
             model.predict(whole)[0]
         )  # a calibrator changes the prediction, not what adds up to the score
-        return Explanation(score, prediction, intercept, tuple(entries), remainder)
+        return replace(of_row, prediction=prediction)
     chance = float(model.mean(model.engine.score(whole))[0, column])
-    return Explanation(score, chance, intercept, tuple(entries), remainder, model.classes[column])
+    return replace(of_row, prediction=chance, label=model.classes[column])
 
 
 def _column_of(model: Model, rows: Batch, label: Any) -> int | None:
@@ -231,17 +258,54 @@ def _names(batch: Batch, model: Model) -> list[str]:
     return [" + ".join(by_cell.get(cell, [str(cell)])) for cell in batch.indices.tolist()]
 
 
-def _only_row(model: Model, row: Any) -> Batch:
-    if isinstance(row, str | bytes):
-        text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
-        if model.reading.get("format") in ("vw", "libsvm"):
-            return _of_line(model, text, str(model.reading["format"]))
-        row = _of_fields(model, text)
-    return _first(model, [row] if isinstance(row, Mapping) else row)
+def _are_new(batch: Batch, model: Model) -> list[bool]:
+    """Which cells of a row have features that the training data did not have, as far as the model knows.
+
+    A cell that no row had is new. One that is in use is new if its names are known and this one is not among them.
+    """
+    cells, dim = batch.indices, model.engine.spec.dim
+    step = max(1, model.engine.classes)
+    weights = weights_of(model.engine, cells)
+    is_new = weights.seen[::step] == 0.0
+    if model.names is None or batch.names is None or not model.names.has_all:
+        return [bool(one) for one in is_new]
+    table = NameTable(1 << 40)
+    batch.names.add_to(table)
+    own, named = table.slots(dim), model.names.cells(dim)
+    is_known = np.isin(table.hashes, model.names.table.hashes)
+    # A name in some thousands is not kept: its cell has no other, as a rule, and a weight.
+    is_other = np.isin(cells, named) & np.isin(cells, own[~is_known]) & ~np.isin(cells, own[is_known])
+    is_idle = np.isnan(weights.seen[::step]) & (weights.weight[::step] == 0.0) & ~np.isin(cells, named)
+    return [bool(one) for one in is_new | is_other | is_idle]
+
+
+def _left_out(model: Model, row: Mapping[Any, Any]) -> tuple[str, ...]:
+    """The keys of a dict that are no columns of a model, unless it reads whatever comes."""
+    columns = model.reading.get("columns")
+    if columns is None or has_open_columns(model.reading):
+        return ()
+    return tuple(name for name, _ in flat_items(row) if not _is_within(name, columns))
+
+
+def _is_within(name: str, columns: Mapping[str, str]) -> bool:
+    """Whether a key is a column, or within one: a map, or a dict that is left out."""
+    return any(name[:at] in columns for at in (*(i for i, c in enumerate(name) if c == "."), len(name)))
+
+
+def _of_text(model: Model, row: str | bytes) -> Any:
+    """The row of a line: of its format, or a dict of its fields."""
+    text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
+    if model.reading.get("format") in ("vw", "libsvm"):
+        return _of_line(model, text, str(model.reading["format"]))
+    return _of_fields(model, text)
 
 
 def _first(model: Model, data: Any, **more: Any) -> Batch:
-    batches = [batch for batch, _ in model.open(data, names=True, **more).read(threads=0, digest=False)]
+    try:
+        batches = [batch for batch, _ in model.open(data, names=True, **more).read(threads=0, digest=False)]
+    except BadFormat as wrong:
+        what = str(wrong).replace(f"{ORIGIN}: row 0: ", "row: ")
+        raise BadFormat(what.replace(", or pass on_bad_row=skip", ""), option=wrong.options) from None
     rows = sum(len(batch) for batch in batches)
     if rows != 1:
         raise InvalidInput(f"row needs to be one row, got {rows}; pass one.")
@@ -278,12 +342,14 @@ def _of_fields(model: Model, text: str) -> dict[str, Any]:
     sep = model.reading.get("sep") or ("\t" if format == "tsv" else ",")
     quote = model.reading.get("quote") or ("" if format == "tsv" else '"')
     quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    fields = next(csv.reader([text], delimiter=sep, **quoting), [])
     used = [name for name, kind in columns.items() if kind not in (*BESIDE, "ignore")]
     unlabelled = [name for name, kind in columns.items() if kind not in BESIDE]
-    for names in (used, unlabelled, list(columns)):
-        if len(names) == len(fields) and names:
-            return {name: field for name, field in zip(names, fields, strict=True) if name in used}
+    for other in dict.fromkeys((sep, *SEPARATORS)):  # that of the training data, or one that fits
+        fields = [] if other == quote else next(csv.reader([text], delimiter=other, **quoting), [])
+        for names in (used, unlabelled, list(columns)):
+            if len(names) == len(fields) and names and (other == sep or len(fields) > 1):
+                return {name: field for name, field in zip(names, fields, strict=True) if name in used}
+    fields = next(csv.reader([text], delimiter=sep, **quoting), [])
     some = ", ".join(shown(name) for name in used[:8]) + (", ..." if len(used) > 8 else "")
     raise InvalidInput(
         f"row needs {len(used)} fields ({some}) or all {len(columns)} columns, got {len(fields)} fields;"

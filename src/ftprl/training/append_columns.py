@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from decimal import Decimal
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _COLUMN = "prediction"
+_UNQUOTED = re.compile("[\t\r\n]")  # what a field without quotes cannot have
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
@@ -92,7 +94,7 @@ def write_parquet(files: Sequence[str], format: str, out: Any) -> int:
 def _writer(schema: pa.Schema, path: str, out: Any) -> Any:
     suffix = suffixes(path)[0]
     if suffix in _SEPARATORS:
-        return _csv_writer(schema, _SEPARATORS[suffix], out)
+        return _table_writer(schema, _SEPARATORS[suffix], out)
     return _parquet_writer(schema, out) if suffix == ".parquet" else lambda batch: _write_json(batch, out)
 
 
@@ -110,7 +112,7 @@ def _parquet_writer(schema: pa.Schema, out: Any) -> Any:
     return write
 
 
-def _csv_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
+def _table_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -123,6 +125,9 @@ def _csv_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
     text_schema = pa.schema(
         [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
     )
+    if sep == "\t":
+        out.write("\t".join(_UNQUOTED.sub(" ", name) for name in text_schema.names).encode() + b"\n")
+        return lambda batch: None if batch is None else out.write(_tsv(_cast(batch, text_schema, "--append")))
     writer = csv.CSVWriter(out, text_schema, write_options=csv.WriteOptions(delimiter=sep, quoting_style="needed"))
 
     def write(batch: pa.RecordBatch | None) -> None:
@@ -132,6 +137,16 @@ def _csv_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
             writer.write_batch(_cast(batch, text_schema, "--append"))
 
     return write
+
+
+def _tsv(batch: pa.RecordBatch) -> bytes:
+    """Lines of tab-separated text, which has no quotes: a tab or a line end within a value becomes a blank."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    columns = [compute.fill_null(column.cast(pa.string()), "") for column in batch.columns]
+    texts = [compute.replace_substring_regex(column, _UNQUOTED.pattern, " ") for column in columns]
+    return "".join(f"{line}\n" for line in compute.binary_join_element_wise(*texts, "\t").to_pylist()).encode()
 
 
 def _write_json(batch: pa.RecordBatch | None, out: Any) -> None:

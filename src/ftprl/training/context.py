@@ -111,7 +111,7 @@ class RunContext:
         state, before, progressive = self.state, self.before, self.progressive
         if progressive.rows == 0 and state.holdout == before.holdout:
             remedy = "check label=" if self.source.describe().columns else "give each row a label"
-            remedy = remedy if state.rows else "check the file"
+            remedy = remedy if state.rows else "check the file" if self.source.files else "pass some"
             raise InvalidInput(
                 f"data needs rows with a label and a weight above 0, got none in {state.rows} rows; {remedy}.",
                 option="label",

@@ -15,8 +15,10 @@ from pyarrow import feather, orc
 
 import ftprl
 from ftprl import data
+from ftprl._core import feature_hash
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
+from oracles.batches import rows_of
 
 ROWS = 400
 OPTIONS: dict[str, Any] = {"label": "click", "text": "words", "bits": 12}
@@ -308,6 +310,29 @@ def test_rows_before_a_damaged_row_group_are_kept(tmp_path: Path) -> None:
     with pytest.raises(BadFormat, match=r"a.parquet: row group 3: expected a Parquet file, got other bytes \("):
         ftprl.train(path, **OPTIONS, checkpoint=tmp_path / "c", every=100)
     assert ftprl.load(tmp_path / "c").checkpoint["state"]["rows"] == 300  # type: ignore[index]
+
+
+@pytest.mark.parametrize("type", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2)], ids=str)
+def test_binary_columns_are_read_by_their_bytes(tmp_path: Path, type: pa.DataType) -> None:
+    """As text where they are text, in frames and files alike; of a fixed size, only if they are named."""
+    table = pa.table({"x": pa.array([b"aa", b"b\xff", b"cc", None], type), "y": [1, 0, 1, 0]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pa.ipc.new_file(str(tmp_path / "a.arrow"), table.schema) as out:
+        out.write_table(table)
+    names = (b"x=aa", b"x=b\xff", b"x=cc", b"x is missing")
+    wanted = [{feature_hash(name) % 4096: 1.0} for name in names]
+    for form in (table, tmp_path / "a.parquet", tmp_path / "a.arrow"):
+        if pa.types.is_fixed_size_binary(type):
+            with pytest.raises(
+                InvalidInput, match="column 'x' needs numbers, text, dates, booleans or categories, got f"
+            ):
+                data.open(form, label="y")
+        else:
+            assert data.open(form, label="y").describe().columns == {"x": "categorical", "y": "label"}
+        source = data.open(form, label="y", categorical="x", dim=4096)
+        assert [row.features for row in rows_of(source.batches())] == wanted
+    model = ftprl.train(table, label="y", categorical="x", bits=12).model
+    assert "x=b\\xff" in model.weights_table()["name"].to_pylist()
 
 
 def test_text_that_is_no_utf8(tmp_path: Path) -> None:

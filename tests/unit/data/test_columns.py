@@ -16,6 +16,7 @@ from ftprl import data
 from ftprl.cli.app import run as command
 from ftprl.data.columns import bucket_entry, edges
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.linear import Model
 from ftprl.runlog.events import read_events
 from ftprl.training.convert import convert
 from oracles.batches import real, rows_of, same
@@ -338,6 +339,43 @@ def test_the_separator_is_recognised(tmp_path: Path, sep: str) -> None:
 )
 def test_what_may_be_commas_stays_so(tmp_path: Path, text: str) -> None:
     assert opened(tmp_path, text, label=None).to_dict()["sep"] == ","
+
+
+@pytest.mark.parametrize("trained", [",", ";", "|"])
+def test_a_model_reads_files_with_another_separator(tmp_path: Path, trained: str) -> None:
+    rows = [["y", "a", "b, c"], *([str(i % 2), "uvw"[i % 3], str(i % 5)] for i in range(60))]
+
+    def written(sep: str) -> Path:
+        path = tmp_path / "other.csv"
+        quoted = [[f'"{field}"' if sep in field else field for field in row] for row in rows]
+        path.write_text("".join(sep.join(row) + "\n" for row in quoted))
+        return path
+
+    model = ftprl.train(written(trained), label="y", sep=trained, bits=10).model
+    wanted = model.predict(written(trained)).tolist()
+    for sep in (",", ";", "\t", "|"):
+        assert model.predict(written(sep)).tolist() == wanted
+        assert len(rows_of(model.open_labelled(written(sep)).batches())) == 60
+    assert ftprl.load(_saved(model, tmp_path)).predict(written("\t")).tolist() == wanted
+    with pytest.raises(BadFormat, match="csv:1: expected a column 'a', got the columns 'y:a:b', 'c'; add it, or"):
+        model.predict(written(":"))
+    with pytest.raises(BadFormat, match="expected a column 'a', got the columns"):
+        model.predict(model.open(written("|"), sep=":"))
+    assert model.predict(model.open(written(":"), sep=":")).tolist() == wanted
+
+
+def _saved(model: Model, folder: Path) -> Path:
+    model.save(folder / "m")
+    return folder / "m"
+
+
+def test_an_odd_separator_of_training_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("y:a\n" + "1:x\n0:z\n" * 21)
+    model = ftprl.train(tmp_path / "a.csv", label="y", sep=":", bits=10).model
+    assert len(model.predict(tmp_path / "a.csv")) == 42
+    (tmp_path / "b.csv").write_text("1;x\n0;z\n" * 20)
+    model = ftprl.train(tmp_path / "b.csv", label="1", header=False, sep=";", bits=10).model
+    assert len(model.predict(tmp_path / "b.csv")) == 40  # without a header that of training is expected
 
 
 def test_the_error_names_the_separator(tmp_path: Path) -> None:

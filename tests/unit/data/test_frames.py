@@ -431,8 +431,12 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: frame_of()[:0],
             {"label": "y"},
-            "data needs rows with a label and a weight above 0, got none in 0 rows",
+            "data needs rows with a label and a weight above 0, got none in 0 rows; pass some.",
         ),
+        (list, {"y": []}, "data needs at least one row or path, got an empty list; pass rows, a frame or paths."),
+        (lambda: iter([[], [{"x": 1}]]), {"y": [1]}, "data needs rows in its first part, got an empty list; leave out"),
+        (lambda: [([], [])], {}, "data needs rows in its first part, got an empty list; leave out parts without rows."),
+        (lambda: pa.table({}), {"label": "y"}, "label= needs one of the columns (none), got 'y'; check the name."),
         (
             lambda: [{"x": 1, "y": 1}, 5],
             {"label": "y"},

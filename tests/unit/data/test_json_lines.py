@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import json
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import ftprl
 from ftprl import data
 from ftprl._core import feature_hash
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.linear.names import Names
 from oracles.batches import keys, rows_of
 
 DIM = 1 << 20
@@ -166,3 +168,58 @@ def test_a_model_of_vw_text_reads_json_lines_and_parquet(tmp_path: Path) -> None
     assert model.predict(write(tmp_path / "a.jsonl", *rows)).tolist() == expected
     pq.write_table(pa.table({"a": [2, None], "b": [None, 0.5], "city": ["Rome", "Oslo"]}), tmp_path / "a.parquet")
     assert model.predict(tmp_path / "a.parquet").tolist() == model.predict(rows).tolist()
+
+
+SIZES = {
+    "same": lambda rng: f"{rng.randrange(16**8):08x}",  # texts as long as those of the row before
+    "mixed": lambda rng: "é" * rng.randrange(3) + "v" * rng.randrange(22),  # also none, and more than 16 bytes
+    "runs": lambda rng: "w" * (rng.random() < 0.03) + rng.choice("abc") * 5,  # mostly as long
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("beside", ["categories", "all"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"block_size": 300},
+        {"dim": 1_000_003},
+        {"intercept": True},
+        {"interactions": "a:b"},
+        {"ngrams": "t=2"},
+        {"missing": "ignore"},
+    ],
+)
+def test_rows_of_one_shape_are_those_of_any_other(
+    sizes: str, beside: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """The same rows once more with blanks that differ from row to row, so that they have no common shape."""
+    rng = random.Random(len(sizes))
+    text, has_others = SIZES[sizes], beside == "all" or "ngrams" in options
+    rows = []
+    for i in range(300):
+        rest = {"n": rng.choice([1, 0.5, None, -3]), "t": rng.choice(["two words", "x", '"'])} if has_others else {}
+        rows.append({"a": text(rng), "y": i % 2, "b": f"b{text(rng)}", **rest, "c": "c", "d": text(rng) + "d"})
+    kinds = {"a": "categorical", "b": "categorical", "c": "categorical", "d": "categorical", "y": "label"}
+    if has_others:
+        kinds |= {"n": "numeric", "t": "text"}
+    one = write(tmp_path / "one.jsonl", *(json.dumps(row, ensure_ascii=False) for row in rows))
+    spaces = [" " * (1 + i % 7) for i in range(len(rows))]
+    lines = (
+        json.dumps(row, ensure_ascii=False, separators=(",", f":{rest}"))
+        for row, rest in zip(rows, spaces, strict=True)
+    )
+    other = write(tmp_path / "other.jsonl", *lines)
+    read, names = [], []
+    for path in (one, other):
+        source = data.open(path, columns=kinds, names=True, **{"dim": DIM, "intercept": False, **options})
+        names.append(Names())
+        for batch, position in source.read(threads=0):
+            names[-1].add(batch, position.rows)
+        read.append([keys(row) for row in rows_of(source.batches())])
+    assert read[0] == read[1]
+    assert len(read[0]) == 300
+    assert names[0].all() == names[1].all()
+    without = rows_of(data.open(one, columns=kinds, **{"dim": DIM, "intercept": False, **options}).batches())
+    assert [keys(row) for row in without] == read[0]

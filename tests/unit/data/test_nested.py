@@ -191,3 +191,40 @@ def test_dicts_within_dicts_row_by_row() -> None:
         other.learn_one(row, label)
     assert [model.predict_proba_one(row) for row in rows] == [other.predict_proba_one(row) for row in flat]
     assert "user.tags=a" in model.model.weights_table()["name"].to_pylist()
+
+
+def test_categories_of_polars_wherever_they_are() -> None:
+    """Polars has dictionaries of views of text, which pyarrow can neither cast nor take from."""
+    pl = pytest.importorskip("polars")
+    text = {"c": ["a b", "b", None] * 20, "k": ["1", "2", None] * 20, "y": ["no", "yes"] * 30, "w": ["1", "2.5"] * 30}
+    plain = pl.DataFrame({**text, "list": [["a"], ["b", "a"], None] * 20, "n": range(60)})
+    pairs = [[{"name": "u", "value": "v"}], None, []] * 20
+    plain = plain.with_columns(pl.Series("pairs", pairs))
+    categories = plain.with_columns(
+        *(pl.col(name).cast(pl.Categorical) for name in text),
+        pl.col("list").cast(pl.List(pl.Categorical)),
+        pl.col("pairs").cast(pl.List(pl.Struct({"name": pl.Categorical, "value": pl.Categorical}))),
+    )
+    for options in (
+        {"label": "y", "positive": "yes"},
+        {"label": "y", "loss": "softmax", "text": ["c", "list"]},
+        {"label": "n", "loss": "squared", "numeric": "k", "ignore": "y"},
+        {"label": "y", "positive": "yes", "weight": "w"},
+    ):
+        models = [ftprl.train(frame, bits=12, **options).model for frame in (plain, categories)]
+        assert models[0].state_digest() == models[1].state_digest(), options
+        assert models[0].predict(plain).tolist() == models[0].predict(categories).tolist()
+
+
+def test_categories_that_are_numbers_stay_categories_in_parquet(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"zip": pd.Categorical([1010, 2020, None] * 20), "x": range(60), "y": [0, 1] * 30})
+    frame["half"] = pd.Categorical([0.5, 1.0] * 30)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for options in ({}, {"ignore": "zip"}, {"numeric": "zip"}):
+        source = data.open(tmp_path / "a.parquet", label="y", **options)
+        assert source.describe().columns == data.open(frame, label="y", **options).describe().columns
+        runs = [ftprl.train(form, label="y", bits=12, **options) for form in (frame, tmp_path / "a.parquet")]
+        assert runs[0].model.state_digest() == runs[1].model.state_digest()
+    pq.write_table(pa.table({"zip": [1, 2], "y": [0, 1]}), tmp_path / "b.parquet")
+    assert data.open(tmp_path / "b.parquet", label="y").describe().columns == {"zip": "numeric", "y": "label"}

@@ -313,7 +313,8 @@ def test_a_row_that_is_too_long(tmp_path: Path) -> None:
     [
         ("none.vw", {}, "none.vw: no such file; check the path."),
         ("*.nothing", {}, "*.nothing: no such file"),
-        ([], {}, "data needs at least one file, got none"),
+        ([], {}, "data needs at least one row or path, got an empty list; pass rows, a frame or paths."),
+        ("", {}, "data needs the path of a file, got an empty text; pass one, or '-' for standard input."),
         ("empty", {}, "empty: expected files in the folder, got none"),
         (["-", "a.vw"], {}, "data needs '-' alone, got it among 2 files"),
         (

@@ -127,7 +127,7 @@ def test_labels_of_a_regression(tmp_path: Path) -> None:
         ("1,3,", "expected a weight of at least 0, got '' in column 'w'"),
         ('1,"3"x,1', "expected a separator after a closing quote, got other text"),
         ("7,3,1", f"expected the label 1 or 0, as in the rows before, got '7' in column 'y'; {NAME_IT}"),
-        ('1,"3,1\n', "expected a closing quote, got the end of the file"),
+        ('1,"3,1\n', "expected a closing quote, got the end of the file; close it, or pass another quote="),
     ],
 )
 def test_bad_rows(tmp_path: Path, row: str, message: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import ftprl
 from ftprl.cli.app import run as ftprl_command
-from ftprl.errors import FtprlError, InvalidInput
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model
 
 WORDS = ["free", "call", "home", "lunch", "txt", "love", "win", "see"]
@@ -162,3 +162,55 @@ def test_names_are_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "\\x1b[31mred" in out
     assert "\x1b" not in out
     assert "[bold]x" in out
+
+
+@pytest.mark.parametrize("scale", [None, 1.0])
+def test_new_features_and_keys_that_are_left_out_are_marked(scale: float | None, tmp_path: Path) -> None:
+    options = {} if scale is None else {"scale": scale}
+    made = ftprl.train(shop(), label="y", text="t", bits=12, output=tmp_path / "m", **options).model
+    row = {"n": 0.5, "citty": "Rome", "city": "Lima", "t": "free sofa", "y": True, "u": {"age": 3}}
+    result = made.explain(row)
+    new = {entry.name for entry in result.contributions if entry.is_new}
+    assert new == {"city=Lima", "t=sofa"}
+    assert result.left_out == ("citty", "u.age")
+    assert result.to_dict()["left_out"] == ["citty", "u.age"]
+    lines = str(result).splitlines()
+    assert any(line.endswith("  city=Lima  (not in the training data)") for line in lines)
+    assert lines[-2:] == [
+        "note: 'citty' is no column of the model and left out; did you mean 'city'?",
+        "note: 'u.age' is no column of the model and left out; check the name.",
+    ]
+    known = made.explain({"n": 0.5, "city": "Rome", "t": "free"})
+    assert not any(entry.is_new for entry in known.contributions)
+    assert known.left_out == ()
+    assert [entry.is_new for entry in Model.load(tmp_path / "m").explain(row).contributions] == [
+        entry.is_new for entry in result.contributions
+    ]
+
+
+def test_a_new_name_in_a_cell_of_others_is_marked() -> None:
+    rows = [{"a": f"v{i % 40}", "y": i % 2} for i in range(400)]
+    made = ftprl.train(rows, label="y", dim=8).model  # every cell is in use
+    entries = made.explain({"a": "other"}).contributions
+    assert [entry.is_new for entry in entries] == [True]
+    assert entries[0].contribution != 0.0
+    assert [entry.is_new for entry in made.explain({"a": "v3"}).contributions] == [False]
+    both = {entry.name: entry.is_new for entry in made.explain({"a": "v3", "b": 2}).contributions}
+    assert both == {"a=v3": False, "b": True}  # any key is read by its value
+    unnamed = ftprl.train(rows, label="y", dim=8, names=0).model
+    assert [entry.is_new for entry in unnamed.explain({"a": "other"}).contributions] == [False]  # not known
+
+
+def test_a_line_with_another_separator_is_recognised(model: Model, tmp_path: Path) -> None:
+    shop().write_csv(tmp_path / "shop.csv")
+    made = ftprl.train(tmp_path / "shop.csv", label="y", text="t", bits=12).model
+    wanted = made.explain("0.5,Rome,free call")
+    for sep in (";", "\t", "|"):
+        assert made.explain(sep.join(("0.5", "Rome", "free call"))) == wanted
+    with pytest.raises(InvalidInput, match="row needs 3 fields"):
+        made.explain("0.5;Rome")
+    one = ftprl.train([{"a": i, "y": i % 2} for i in range(9)], label="y", bits=4).model
+    with pytest.raises(InvalidInput, match="row needs 1 fields"):
+        one.explain("x,y,z")  # another separator would make one field of it
+    with pytest.raises(BadFormat, match=r"^row: expected a number, got 'x' in column 'n'; fix the row$"):
+        made.explain("x,Rome,free")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import gzip
 import io
 import json
@@ -345,3 +346,27 @@ def test_compressed_predictions_are_the_plain_ones(tmp_path: Path, name: str, so
     compression = {".gz": "gzip", ".zst": "zstd"}[packing]
     with pa.input_stream(str(tmp_path / (name + packing)), compression=compression) as file:
         assert file.read() == (tmp_path / name).read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "orc"])
+def test_files_of_columns_become_tables_that_are_read_back(tmp_path: Path, suffix: str) -> None:
+    """Also as TSV, which has no quotes: pyarrow's writer of CSV quotes every name."""
+    import pyarrow as pa
+    from pyarrow import feather, orc
+
+    writers = {"parquet": pq.write_table, "feather": feather.write_feather, "orc": orc.write_table}
+    columns: dict[str, Any] = {"a b": ["u", 'say "hi"', None] * 20, "x": [0.5, None, -2.0] * 20}
+    columns |= {"größe": [1, 2, 3] * 20, "ok": [True, False, None] * 20, "y": [1, 0, 1] * 20}
+    columns["day"] = pa.array([datetime.date(2020, 1, 1), datetime.date(1950, 2, 3), None] * 20)
+    writers[suffix](pa.table(columns), str(tmp_path / f"d.{suffix}"))
+    model = train(tmp_path / f"d.{suffix}", label="y", bits=12, output=tmp_path / "m").model
+    wanted = model.predict(tmp_path / f"d.{suffix}").tolist()
+    for out in ("o.tsv", "o.tsv.gz", "o.csv", "o.jsonl", "o.parquet"):
+        assert model.predict(appended(tmp_path, f"d.{suffix}", out)).tolist() == wanted
+    lines = (tmp_path / "o.tsv").read_text().splitlines()
+    assert lines[0].split("\t") == [*columns, "prediction"]
+    assert lines[2].split("\t")[:5] == ['say "hi"', "", "2", "false", "0"]
+    odd = pa.table({"a b": ["u\tv\nw"], "x": [1.0], "größe": [1], "ok": [True], "day": columns["day"][:1]})
+    writers[suffix](odd, str(tmp_path / f"d.{suffix}"))
+    text = appended(tmp_path, f"d.{suffix}", "o.tsv").read_text()
+    assert text.splitlines()[1].startswith("u v w\t1\t1\ttrue\t2020-01-01\t0.")

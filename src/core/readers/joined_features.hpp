@@ -1,0 +1,103 @@
+// Features of a row whose names are a known beginning and a text. They wait until others come or the row is over: to
+// hash and add several of them in one loop takes half the time of adding each where it is met.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "readers/features.hpp"
+#include "readers/names.hpp"
+#include "readers/rows.hpp"
+#include "readers/scan.hpp"
+
+namespace ftprl {
+
+class JoinedFeatures {
+public:
+    explicit JoinedFeatures(RowBuilder& rows) : rows_(rows) {}
+
+    // Starts a row of which every text lies within a line that ends here; bytes up to `limit` may be read.
+    void begin(const Byte* line_end, const Byte* limit) noexcept {
+        size_ = 0;
+        are_alone_ = true;
+        limit_ = limit;
+        is_inside_ = limit - line_end >= 8;
+    }
+
+    // A text that is not empty; it and the beginning stay where they are until the row is over.
+    void add(const Prefix& beginning, std::uint32_t group, const Byte* text, std::size_t size) {
+        if (size_ == waiting_.size()) waiting_.resize(2 * size_ + 64);
+        waiting_[size_++] = Waiting{&beginning, text, static_cast<std::uint32_t>(size), group};
+    }
+
+    // Adds those that wait, since other features follow.
+    void flush() {
+        are_alone_ = false;
+        if (size_ == 0) return;
+        double* const values = rows_.row_values();
+        const std::size_t before = rows_.size();
+        write();
+        for (std::size_t i = before; i < rows_.size(); ++i) values[i] = 1.0;
+    }
+
+    // Ends the row.
+    void finish() {
+        if (!are_alone_) return flush();
+        write();
+        rows_.set_unit_values();
+    }
+
+private:
+    struct Waiting {
+        const Prefix* beginning;
+        const Byte* text;
+        std::uint32_t size;
+        std::uint32_t group;
+    };
+    struct Masked {
+        std::uint32_t mask;
+        std::uint32_t operator()(std::uint64_t hash) const noexcept { return static_cast<std::uint32_t>(hash) & mask; }
+    };
+
+    void write() {
+        const Slots slots = rows_.slots();
+        if (slots.masked()) {
+            write(Masked{static_cast<std::uint32_t>(slots.mask())});
+        } else {
+            write(slots);
+        }
+        rows_.set_size(rows_.size() + size_);
+        size_ = 0;
+    }
+    template <class Slot>
+    void write(const Slot slot) {
+        FeatureLog& log = rows_.log;
+        if (!log.is_on()) return write(slot, NoFeatures{});
+        const AllFeatures all{log.features() + rows_.size()};
+        if (!log.is_recording()) return write(slot, all);
+        write(slot, FetchedFeatures{all, log.recent()});
+    }
+    template <class Slot, class Log>
+    void write(const Slot slot, Log log) {
+        std::uint32_t* const out = rows_.row_slots() + rows_.size();
+        const Waiting* const waiting = waiting_.data();
+        const std::size_t size = size_;
+        for (std::size_t i = 0; i < size; ++i) {
+            const Waiting& one = waiting[i];
+            const std::uint64_t hash =
+                is_inside_ ? one.beginning->inside(one.text, one.size) : (*one.beginning)(one.text, one.size, limit_);
+            out[i] = slot(hash);
+            log.add(Feature{hash, one.text, one.size, one.group});
+        }
+    }
+
+    RowBuilder& rows_;
+    std::vector<Waiting> waiting_;  // of which there are `size_`
+    std::size_t size_ = 0;
+    const Byte* limit_ = nullptr;
+    bool is_inside_ = false;  // eight bytes behind any text may be read
+    bool are_alone_ = true;   // no other features were added
+};
+
+}  // namespace ftprl
