@@ -247,7 +247,22 @@ std::string path_of(const std::string& object, nb::handle key) { return object +
 nb::str python_text(const std::string& text) { return nb::str(text.data(), text.size()); }
 
 // A dict whose keys are all text and whose values are no dicts: {"a": {"b": 1}} becomes {"a.b": 1}.
-bool add_flat(RecordParser& parser, nb::dict& flat, const nb::dict& items, const std::string& object, int depth) {
+struct FlatDict {
+    nb::dict items;
+    std::vector<std::pair<std::string, nb::object>>
+        repeated;  // values of a name that has one, as in {"a.b": 2} as well
+
+    void add(const std::string& path, nb::handle value) {
+        const nb::str key = python_text(path);
+        if (items.contains(key)) {
+            repeated.emplace_back(path, nb::borrow(value));
+        } else {
+            items[key] = value;
+        }
+    }
+};
+
+bool add_flat(RecordParser& parser, FlatDict& flat, const nb::dict& items, const std::string& object, int depth) {
     if (depth > MOST_DICTS) {
         parser.refuse_value(TOO_DEEP);
         return false;
@@ -255,11 +270,11 @@ bool add_flat(RecordParser& parser, nb::dict& flat, const nb::dict& items, const
     for (const auto& [key, value] : items) {
         const std::string path = depth == 1 ? text_of_key(key) : path_of(object, key);
         if (!PyDict_Check(value.ptr()) || parser.is_map(path)) {
-            flat[python_text(path)] = value;
+            flat.add(path, value);
         } else if (!parser.ignores(path)) {
             if (!parser.may_have_several(path, "a dict")) return false;
             // A column that has a dict here is not missing: it has no value of its own.
-            if (parser.knows(path)) flat[python_text(path)] = nb::make_tuple();
+            if (parser.knows(path)) flat.add(path, nb::make_tuple());
             if (!add_flat(parser, flat, nb::borrow<nb::dict>(value), path, depth + 1)) return false;
         }
     }
@@ -441,10 +456,13 @@ void DictParser::add_dict(std::size_t at, nb::handle record) {
         if (is_flat(items)) {
             add_all_names(items);
         } else {
-            nb::dict flat;
+            FlatDict flat;
             if (!add_flat(*this, flat, items, "", 1)) return;
-            expect_more(flat.size());
-            add_all_names(flat);
+            expect_more(flat.items.size() + flat.repeated.size());
+            add_all_names(flat.items);
+            for (const auto& [path, value] : flat.repeated) {
+                if (const Name* const name = find_name(path)) add_value(*this, *name, python_text(path), value);
+            }
         }
     } else {
         begin_record(at, items.size());

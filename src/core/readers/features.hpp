@@ -358,7 +358,10 @@ public:
         passing_.push_back(with_rules(group));
         return PASSING | static_cast<std::uint32_t>(passing_.size() - 1);
     }
-    void clear_groups() noexcept { groups_.clear(); }
+    // All but the first `kept`.
+    void clear_groups(std::size_t kept = 0) {
+        if (groups_.size() > kept) groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(kept), groups_.end());
+    }
 
     // A text that lasts as long as the row.
     const Byte* lasting(const Byte* text, std::size_t size) {
@@ -513,11 +516,17 @@ public:
     }
     // The numbers of those hashes whose names may have to be recorded, in `others`; returns how many there are.
     std::size_t find_others(const std::uint64_t* hashes, std::size_t count, std::uint32_t* others) const noexcept {
-        const RecentNames::View recent = recent_.view();
         std::size_t size = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            others[size] = static_cast<std::uint32_t>(i);
-            size += (is_complete_ ? is_whole(hashes[i]) : recent.has(hashes[i])) ? 0 : 1;
+        const auto find = [&](const auto& is_recent) {
+            for (std::size_t i = 0; i < count; ++i) {
+                others[size] = static_cast<std::uint32_t>(i);
+                size += is_recent(hashes[i]) ? 0 : 1;
+            }
+        };
+        if (is_complete_) {
+            find([this](std::uint64_t hash) { return is_whole(hash); });
+        } else {
+            find([recent = recent_.view()](std::uint64_t hash) { return recent.has(hash); });
         }
         return size;
     }
@@ -537,8 +546,9 @@ public:
     void know_names() {
         if (keeps_names() && !known_.is_allocated() && !is_complete_) know_all();
     }
-    // Fetches where a name is looked for that is not recent any more.
+    // Fetches where `record_met` looks for a name.
     void fetch_known(std::uint64_t hash) const noexcept {
+        recent_.view().fetch(hash);
         if (known_.is_allocated()) known_.fetch(hash);
     }
     // The texts of the present row, and the names of its groups, stay where they are until `settle`.

@@ -96,7 +96,7 @@ protected:
         std::array<double, BLOCK> values{};
         Feature form{};                      // of its cells, but for the hash
         std::vector<std::uint64_t> entries;  // the hashes of a dictionary's entries, as far as they are known; else 0
-        std::vector<std::uint32_t> slots;    // the same as slots, or UNMET or EMPTY: see load_slots
+        std::vector<std::uint32_t> slots;    // the same as slots, perhaps NEW, or UNMET or EMPTY
         std::vector<bool> recorded;          // entries whose names were recorded
         bool has_high_bytes = false;         // whether an entry may be no text in UTF-8
     };
@@ -484,6 +484,7 @@ private:
     // far too many for it, are in the cache when they are looked up.
     static constexpr std::size_t CODED_BLOCK = 4 * BLOCK;
     static constexpr std::uint32_t UNMET = 0xffffffff, EMPTY = 0xfffffffe;  // of a dictionary's entry
+    static constexpr std::uint32_t NEW = 0x80000000;  // beside the slot of an entry: no row had it so far
 
     // A cell whose name may be new: the first with an entry of a dictionary, or any that is not among the recent ones.
     struct FirstMet {
@@ -493,7 +494,7 @@ private:
         std::uint32_t place;  // of the column
     };
     static constexpr std::uint64_t NO_ENTRY = ~std::uint64_t{0};
-    static constexpr std::size_t AHEAD = 256;  // bytes
+    static constexpr std::size_t NEXT = 12;  // names
 
     void arrange_slots() {
         block_places_.clear();
@@ -519,8 +520,9 @@ private:
         block_slots_.resize(block_places_.size() * stride_);
         block_present_.assign(block_places_.size() * stride_, std::uint8_t{1});
         never_repeats_ = are_distinct();
+        left_from_ = rows.slots().dim() <= NEW ? NEW : EMPTY;
         for (FrameColumn& column : columns_) {
-            if (column.is_coded() && !rows.log.is_recording()) meet_all(column);
+            if (column.is_coded()) hash_all(column);
         }
     }
 
@@ -538,21 +540,27 @@ private:
         return std::adjacent_find(slots.begin(), slots.end()) == slots.end();
     }
 
-    // The slots of all entries of a dictionary, but for those that are empty or no text: where no names are recorded,
-    // nobody asks when an entry was first met.
-    void meet_all(FrameColumn& column) {
+    // The slots of all entries of a dictionary, one behind the other, but for those that are empty or no text. Where
+    // names are recorded they are marked as new, and their hashes are kept until a row has them.
+    void hash_all(FrameColumn& column) {
         const ArrowColumn& dictionary = *column.cells.dictionary();
         std::size_t number = column.slots.size();
         if (dictionary.type() != ArrowColumn::Type::text || dictionary.has_missing() || column.has_high_bytes) return;
+        const bool records = rows.log.is_recording();
+        if (records && left_from_ != NEW) return;  // there is no bit for it
         column.slots.resize(dictionary.size(), UNMET);
+        if (records) column.entries.resize(dictionary.size());
         const auto* const ends = dictionary.numbers<std::int32_t>(0);
         const Byte* const bytes = dictionary.bytes();
         const Slots slots = rows.slots();
         const Prefix with_value = column.reader.with_value;
+        const std::uint32_t mark = records ? NEW : 0;
         for (; number < column.slots.size(); ++number) {
             const auto size = static_cast<std::size_t>(ends[number + 1] - ends[number]);
             if (size == 0) continue;
-            column.slots[number] = slots(with_value.quick(bytes + ends[number], size, dictionary.limit()));
+            const std::uint64_t hash = with_value.quick(bytes + ends[number], size, dictionary.limit());
+            column.slots[number] = slots(hash) | mark;
+            if (records) column.entries[number] = hash;
         }
     }
 
@@ -615,6 +623,7 @@ private:
                 size <= 8 ? with_value.inside(view + 4, size) : with_value(view + 4, size, view + 16);
             column.hashes[i] = hash;
             out[i] = slots(hash);
+            if (records_) rows.log.recent().fetch(hash);
         }
         if (odd != 0 || (column.cells.is_utf8() && (bytes & 0x8080808080808080u) != 0)) return false;
         if (records_) std::fill_n(column.states.begin(), count, State::present);
@@ -635,6 +644,7 @@ private:
             const std::uint64_t hash = with_value.quick(bytes + ends[i], size, limit);
             column.hashes[i] = hash;
             out[i] = slots(hash);
+            if (records_) rows.log.recent().fetch(hash);
         }
         if (records_) std::fill_n(column.states.begin(), count, State::present);
         return true;
@@ -670,11 +680,12 @@ private:
         const FrameColumn& column = columns_[place];
         std::array<std::uint32_t, BLOCK> others;
         const std::size_t size = rows.log.find_others(column.hashes.data(), count, others.data());
+        const bool is_category = column.reader.kind == Column::Kind::categorical;
         for (std::size_t k = 0; k < size; ++k) {
             const std::size_t i = others[k];
             if ((static_cast<unsigned>(column.states[i]) & 1) == 0) continue;
             Feature feature = feature_of(column, i);
-            if (feature.text == TEXT_LATER && column.reader.kind != Column::Kind::categorical) {
+            if (feature.text == TEXT_LATER && !is_category) {
                 feature = with_text(feature);  // one of a few, which stay
             } else if (feature.text == TEXT_LATER && column.cells.is_text()) {
                 const Field field = column.cells.field(from + at + i);
@@ -686,13 +697,8 @@ private:
     }
 
     void add_met(const Feature& feature, std::uint64_t entry, std::size_t row, std::size_t place) {
-        rows.log.fetch_known(feature.hash);
         met_.push_back({feature, entry, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(place)});
     }
-
-    // Whether a cell was not looked up: its entry is not met yet, or empty.
-    static bool is_left(std::uint32_t slot) noexcept { return (slot | 1u) == UNMET; }
-    static_assert((EMPTY | 1u) == UNMET, "one test finds both");
 
     bool load_coded(std::size_t place, std::size_t from, std::size_t count, std::uint32_t* out, std::uint8_t* present) {
         FrameColumn& column = columns_[place];
@@ -700,7 +706,7 @@ private:
         column.slots.resize(cells.dictionary()->size(), UNMET);
         const std::uint32_t* const known = column.slots.data();
         const std::uint64_t size = column.slots.size();
-        std::uint32_t bits = 0;  // of all slots: the highest is set where an entry is not met, and seldom elsewhere
+        std::uint32_t bits = 0;  // of all slots: if there is one from `left_from_` on, they are as large
         cells.by_type([&](auto* type) {
             const auto* const numbers = cells.template numbers<std::decay_t<decltype(*type)>>(from);
             for (std::size_t i = 0; i < count; ++i) {
@@ -711,17 +717,17 @@ private:
             }
         });
         const bool has_missing = cells.has_missing();
-        if (bits >> 31 == 0 && !has_missing) return true;
+        if (bits < left_from_ && !has_missing) return true;
         bool lists_missing = records_ && rows.log.wants_text(column.reader.missing_hash);  // the first of them
         constexpr std::size_t STEP = 16;  // cells that are tested at once
         for (std::size_t first = 0; first < count; first += STEP) {
             const std::size_t end = std::min(first + STEP, count);
-            unsigned left = has_missing ? 1 : 0;
-            for (std::size_t i = first; i < end; ++i) left |= is_left(out[i]) ? 1u : 0u;
-            if (left == 0) continue;
+            bits = has_missing ? UNMET : 0;
+            for (std::size_t i = first; i < end; ++i) bits |= out[i];
+            if (bits < left_from_) continue;
             for (std::size_t i = first; i < end; ++i) {
                 const bool is_missing = has_missing && cells.is_missing(from + i);
-                if (!is_left(out[i]) && !is_missing) continue;
+                if (out[i] < left_from_ && !is_missing) continue;
                 const std::uint64_t number = is_missing ? NO_ENTRY : cells.entry(from + i);
                 if (!is_missing && (number >= size || !meet(place, number, i))) return false;
                 if (!is_missing && column.slots[number] != EMPTY) {
@@ -740,38 +746,37 @@ private:
         return true;
     }
 
-    // Hashes an entry, if it is met for the first time, and lists its name; false when it is no text.
+    // The slot of an entry is known from now on, and its name is listed if it is met for the first time; false when it
+    // is no text.
     bool meet(std::size_t place, std::uint64_t number, std::size_t row) {
         FrameColumn& column = columns_[place];
-        if (column.slots[number] != UNMET) return true;
+        if (column.slots[number] < left_from_ || column.slots[number] == EMPTY) return true;
         const ArrowColumn& dictionary = *column.cells.dictionary();
         Feature feature = column.form;
-        char scratch[LONGEST_VALUE];
-        Field field;
-        if (dictionary.type() == ArrowColumn::Type::text && !dictionary.has_missing()) {
+        if (column.slots[number] != UNMET) {  // it is new, and its hash known
+            column.slots[number] &= ~NEW;
             const auto* const ends = dictionary.numbers<std::int32_t>(number);
-            const Byte* const bytes = dictionary.bytes();
-            field = Field{bytes + ends[0], bytes + ends[1], dictionary.limit()};
+            feature.hash = column.entries[number];
             // Entries are mostly in the order in which rows have them first: the next ones are there when they are met.
-            prefetch(field.data + AHEAD);
-            prefetch(ends + AHEAD / sizeof *ends);
+            prefetch(ends + 24);
+            prefetch(column.entries.data() + number + 12);
+            feature.text = dictionary.bytes() + ends[0];
+            feature.size = static_cast<std::uint32_t>(ends[1] - ends[0]);
         } else {
-            field = dictionary.written(number, scratch);
-        }
-        const auto size = static_cast<std::size_t>(field.end - field.data);
-        if (column.has_high_bytes && !is_utf8(field.data, field.end)) return false;
-        if (size == 0) {
+            char scratch[LONGEST_VALUE];
+            const Field field = dictionary.written(number, scratch);
+            const auto size = static_cast<std::size_t>(field.end - field.data);
+            if (column.has_high_bytes && !is_utf8(field.data, field.end)) return false;
             column.slots[number] = EMPTY;
-            return true;
+            if (size == 0) return true;
+            feature.hash = column.reader.with_value.quick(field.data, size, field.limit);
+            column.slots[number] = rows.slots()(feature.hash);
+            if (dictionary.is_text()) {
+                feature.text = field.data;
+                feature.size = static_cast<std::uint32_t>(size);
+            }
         }
-        feature.hash = column.reader.with_value.quick(field.data, size, field.limit);
-        column.slots[number] = rows.slots()(feature.hash);
-        if (!records_) return true;
-        if (dictionary.is_text()) {
-            feature.text = field.data;
-            feature.size = static_cast<std::uint32_t>(size);
-        }
-        add_met(feature, number, row, place);
+        if (records_) add_met(feature, number, row, place);
         return true;
     }
 
@@ -792,8 +797,9 @@ private:
             by_row_[row_begins_[met_[k].row]++] = static_cast<std::uint32_t>(k);
         }
         rows.log.begin_row();
-        for (const std::uint32_t k : by_row_) {
-            const FirstMet& one = met_[k];
+        for (std::size_t k = 0; k < by_row_.size(); ++k) {
+            if (k + NEXT < by_row_.size()) fetch(met_[by_row_[k + NEXT]].feature);
+            const FirstMet& one = met_[by_row_[k]];
             if (one.row >= count) {
                 forget_met(one);
                 continue;
@@ -802,6 +808,11 @@ private:
             rows.log.record_met(one.feature, first + one.row, one.entry == NO_ENTRY);
         }
         rows.log.end_met();
+    }
+
+    void fetch(const Feature& feature) const noexcept {
+        rows.log.fetch_known(feature.hash);
+        prefetch(feature.text);
     }
 
     // The rows of a block whose slots are loaded; returns where it stopped.
@@ -918,6 +929,7 @@ private:
     std::vector<std::size_t> beside_;        // of labels, weights and delays
     std::vector<std::uint32_t> block_slots_;
     std::vector<std::uint8_t> block_present_;     // 1, but for the gaps of the block
+    std::uint32_t left_from_ = EMPTY;             // entries with such slots are not met, or empty
     bool records_ = false;                        // whether names of the block are listed
     std::vector<FirstMet> met_;                   // names of the block that may be new, column by column
     std::vector<std::uint32_t> row_begins_;       // where the names of each row of the block begin in by_row_

@@ -24,7 +24,10 @@ class VwParser final : public LineParser {
 public:
     VwParser(const Options& options, Labels labels)
         : LineParser(options, std::move(labels), DelimiterIndex(std::array<Byte, 5>{' ', '\t', ':', '|', '\n'})),
-          seed_start_(hash_start(options.seed)) {}
+          seed_start_(hash_start(options.seed)) {
+        static constexpr Byte no_name[] = {0};
+        rows.log.add_group(group_of(no_name, no_name));
+    }
 
 protected:
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
@@ -40,7 +43,7 @@ protected:
             rows.log.set_texts_stay();
         } else {
             rows.begin(capacity);
-            rows.log.clear_groups();
+            rows.log.clear_groups(1);
             while (bar != eol) {
                 bar = parse_names(bar + 1, eol, end);
                 if (bar == nullptr) return;
@@ -52,6 +55,8 @@ protected:
     }
 
 private:
+    static constexpr std::uint32_t DEFAULT_GROUP = 0;  // the default namespace, which has no name; it stays in the log
+
     // Before the first bar. False when it is bad.
     bool parse_head(const Byte* p, const Byte* bar, double& y, double& weight, const Byte*& tag, const Byte*& tag_end) {
         std::array<const Byte*, 6> ends{};  // first and last of up to three words
@@ -94,7 +99,7 @@ private:
     bool parse_fast(const Byte* bar, const Byte* eol, const Byte* end) {
         if (!index_.cover(bar, eol, end)) return false;
         if (!rows.log.is_on()) return read_features(bar, eol, NoFeatures{});
-        rows.log.clear_groups();
+        rows.log.clear_groups(1);
         if (!rows.log.is_recording()) return read_features(bar, eol, AllFeatures{rows.log.features()});
         return read_features(bar, eol, FetchedFeatures{{rows.log.features()}, rows.log.recent()});
     }
@@ -150,7 +155,6 @@ private:
                            static_cast<std::size_t>(eol - base)};  // the first delimiter is the bar
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
-        std::uint32_t group = 0;
         std::size_t size = 0;
         bool all_ones = true;
         const auto write_ones = [&all_ones, row_values](std::size_t n) {
@@ -163,9 +167,10 @@ private:
             at = walk.next();
             std::uint64_t start = seed_start_;
             double scale = 1.0;
-            if constexpr (!std::is_same_v<Log, NoFeatures>)
-                group = rows.log.add_group(group_of(base + from, base + at));
+            std::uint32_t group = DEFAULT_GROUP;
             if (at != from) {  // a namespace
+                if constexpr (!std::is_same_v<Log, NoFeatures>)
+                    group = rows.log.add_group(group_of(base + from, base + at));
                 start = hash_start(hash_inside(seed_start_, base + from, at - from));
                 if (base[at] == ':') {
                     from = at + 1;
@@ -226,7 +231,7 @@ private:
             p = stop;
         }
         std::uint64_t unnamed = 0;
-        const std::uint32_t number = rows.log.is_on() ? rows.log.add_group(group) : 0;
+        const std::uint32_t number = rows.log.is_on() && group.size != 0 ? rows.log.add_group(group) : DEFAULT_GROUP;
         for (;;) {
             p = skip_blanks(p, eol);
             if (p == eol || *p == '|') return p;

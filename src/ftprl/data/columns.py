@@ -83,6 +83,7 @@ class ColumnProfile(NamedTuple):
     features: str
     looks_like_identifier: bool = False
     looks_like_text: bool = False
+    looks_like_numbers: bool = False  # with commas
 
     def to_dict(self) -> dict[str, Any]:
         """The column as JSON values."""
@@ -93,6 +94,11 @@ class ColumnProfile(NamedTuple):
     def advice(self) -> str | None:
         """What may be better for the column."""
         name = shown(self.name)[:40]
+        if self.looks_like_numbers:
+            return (
+                f"column {name!r} looks like numbers with commas, such as {self.example!r}, which are read as"
+                " categories; remove the commas, or write decimal points"
+            )
         if self.looks_like_text and not self.looks_like_identifier:
             return (
                 f"column {name!r} looks like text: {self.distinct} different values in the sample, most of several"
@@ -258,6 +264,7 @@ def profile(name: str, kind: str, sample: ColumnSample, numbers: Sequence[float]
         _features(name, kind, numbers),
         is_identifier,
         (is_identifier or is_varied) and 2 * sample.spaced > sample.present,
+        kind == "categorical" and sample.commas > 0 and sample.commas + sample.numbers == sample.present,
     )
 
 

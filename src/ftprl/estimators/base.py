@@ -158,6 +158,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
                 f"The feature names should match those that were passed during fit: expected"
                 f" {_some(getattr(self, 'feature_names_in_', ()))}, got {_some(names)}; pass the same columns."
             )
+        if y is not None and not len(X):  # as scikit-learn does for arrays
+            raise ValueError("Found a table with 0 sample(s) while a minimum of 1 is required; pass some rows.")
         return X, None if y is None else np.asarray(y)
 
     def _weight(self, sample_weight: Any, X: Any) -> Vector | None:

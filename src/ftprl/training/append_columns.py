@@ -72,10 +72,20 @@ def append_columns(numbers: Iterable[list[bytes]], files: Sequence[str], format:
         batch = batch.append_column(_COLUMN, values)
         writer = writer or _writer(batch.schema, path, out)
         writer(batch)
-    if writer is not None:
-        writer(None)
+    writer = writer or _writer(_empty_schema(files, format), path, out)  # a file without rows has its columns
+    writer(None)
     for _ in predictions:
         pass  # rows that could not be read at the end of the data are named by the reader
+
+
+def _empty_schema(files: Sequence[str], format: str) -> pa.Schema:
+    """The columns of files that have no rows, and the prediction."""
+    import pyarrow as pa
+
+    with closing(open_column_file(files[0], format)) as opened:
+        schema = opened.schema
+    keys = [field for field in partitions.fields_of(files) if field.name not in schema.names]
+    return pa.schema([*schema, *keys, pa.field(_COLUMN, pa.float64())])
 
 
 def write_parquet(files: Sequence[str], format: str, out: Any) -> int:

@@ -11,7 +11,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, final
 
@@ -75,22 +75,35 @@ class PredictionsFile:
 
     def write(self, text: bytes) -> None:
         """Add some lines."""
-        self._out.write(text)
+        with self._named():
+            self._out.write(text)
+            if self.is_shown:
+                self._out.flush()
         self._bytes, self._crc = self._bytes + len(text), zlib.crc32(text, self._crc)
-        if self.is_shown:
-            self._out.flush()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What writing raises names the file: a run has several."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is not None or self.is_shown:
+                raise
+            raise OSError(error.errno, error.strerror, self._path) from None
 
     def save(self) -> dict[str, int]:
         """See all of it written to the disk; returns what a checkpoint has to know."""
         if self._unfinished is not None:
-            self._out.flush()
-            os.fsync(self._out.fileno())
+            with self._named():
+                self._out.flush()
+                os.fsync(self._out.fileno())
             self._is_saved = True
         return {"bytes": self._bytes, "crc32": self._crc}
 
     def complete(self) -> None:
         """Put the file in its place."""
-        self._out.flush()
+        with self._named():
+            self._out.flush()
         if self._unfinished is not None:
             with replacing(self._path) as target, packed(target, self._path) as out:
                 for block in _blocks(self._unfinished):

@@ -392,6 +392,17 @@ def test_a_decimal_comma_is_refused(tmp_path: Path) -> None:
     assert kinds(opened(tmp_path, text, categorical="price"))["price"] == "categorical"
 
 
+def test_numbers_with_commas_are_pointed_out(tmp_path: Path) -> None:
+    source = opened(tmp_path, 'y,a,b,c\n1,"1,000",2,"x,1"\n0,"2,500",3,"1,5"\n1,12,,z\n')
+    assert kinds(source)["a"] == "categorical"
+    advice = {column.name: column.advice for column in source.describe().profile}
+    wanted = (
+        "column 'a' looks like numbers with commas, such as '1,000', which are read as categories; remove the commas,"
+    )
+    assert advice["a"].startswith(wanted)
+    assert (advice["b"], advice["c"]) == (None, None)
+
+
 def test_the_bank_file_is_recognised() -> None:
     source = data.open(real("bank.csv.gz"), label="y")
     assert source.to_dict() == data.open(real("bank.csv.gz"), label="y", sep=";").to_dict()

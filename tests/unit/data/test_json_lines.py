@@ -223,3 +223,16 @@ def test_rows_of_one_shape_are_those_of_any_other(
     assert names[0].all() == names[1].all()
     without = rows_of(data.open(one, columns=kinds, **{"dim": DIM, "intercept": False, **options}).batches())
     assert [keys(row) for row in without] == read[0]
+
+
+@pytest.mark.parametrize("missing", ["ignore", "indicator"])
+def test_a_name_that_stands_for_two_values_counts_with_both(tmp_path: Path, missing: str) -> None:
+    rows = [{"a": {"b": 1}, "a.b": 2, "c": "u", "y": 1}, {"a": {"b": 3}, "y": 0}, {"a.b": 4, "y": 1}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = {"label": "y", "dim": 1 << 16, "missing": missing}
+    wanted = [row.features for row in rows_of(data.open(tmp_path / "a.jsonl", **options).batches())]
+    assert [row.features for row in rows_of(data.open(rows, **options).batches())] == wanted
+    assert wanted[0][feature_hash("a.b") % (1 << 16)] == 3.0
+    pairs = [{1: 2.0, "1": 3.0, "y": 1}, {1: 1.0, "y": 0}]
+    got = [row.features for row in rows_of(data.open(pairs, **options).batches())]
+    assert [row[feature_hash("1") % (1 << 16)] for row in got] == [5.0, 1.0]

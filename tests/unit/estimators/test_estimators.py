@@ -294,3 +294,16 @@ def test_every_kind_of_data_is_shuffled_alike(kind: str) -> None:
     line = FTPRLRegressor(shuffle=True).fit(made[kind](frame), np.arange(80.0))
     other = FTPRLRegressor().fit(made[kind](frame.iloc[order].reset_index(drop=True)), np.arange(80.0)[order])
     assert line.model_.state_digest() == other.model_.state_digest()
+
+
+@pytest.mark.parametrize("estimator", [FTPRLClassifier, FTPRLRegressor])
+def test_a_table_without_rows_is_refused(estimator: Any) -> None:
+    import polars
+    import pyarrow as pa
+
+    for table in (
+        polars.DataFrame({"c": polars.Series([], dtype=polars.String)}),
+        pa.table({"c": pa.array([], pa.string())}),
+    ):
+        with pytest.raises(ValueError, match="0 sample"):
+            estimator().fit(table, [])

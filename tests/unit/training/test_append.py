@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
 from ftprl import data
 from ftprl.cli.app import run
@@ -370,3 +371,23 @@ def test_files_of_columns_become_tables_that_are_read_back(tmp_path: Path, suffi
     writers[suffix](odd, str(tmp_path / f"d.{suffix}"))
     text = appended(tmp_path, f"d.{suffix}", "o.tsv").read_text()
     assert text.splitlines()[1].startswith("u v w\t1\t1\ttrue\t2020-01-01\t0.")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_a_file_of_columns_without_rows_keeps_its_columns(tmp_path: Path, suffix: str) -> None:
+    table = pa.table({"x": [0.5, 1.5], "c": ["u", "v"], "l": [["a"], []], "y": [1, 0]})
+    train(table, label="y", bits=8, output=tmp_path / "m")
+    flat = table.drop_columns("l")
+    train(flat, label="y", bits=8, output=tmp_path / "flat")
+    for name, some in (("m", table), ("flat", flat)):
+        write = {"parquet": pq.write_table, "feather": feather.write_feather}[suffix]
+        write(some[:0], str(tmp_path / f"d.{suffix}"))
+        for out in ("o.parquet", "o.jsonl", *(("o.csv", "o.tsv") if name == "flat" else ())):
+            args = [str(tmp_path / name), str(tmp_path / f"d.{suffix}"), "--append", "-o", str(tmp_path / out)]
+            assert run(["predict", *args]) == 0
+        names = [*some.column_names, "prediction"]
+        assert pq.read_table(tmp_path / "o.parquet").column_names == names
+        assert pq.read_table(tmp_path / "o.parquet").num_rows == 0
+        assert (tmp_path / "o.jsonl").read_bytes() == b""
+    assert (tmp_path / "o.tsv").read_text() == "x\tc\ty\tprediction\n"
+    assert next(csv.reader(io.StringIO((tmp_path / "o.csv").read_text()))) == ["x", "c", "y", "prediction"]

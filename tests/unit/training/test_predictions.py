@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -224,3 +226,20 @@ def test_compressed_bytes_do_not_depend_on_how_they_are_written(parts: list[byte
             actual.append(path.read_bytes())
     assert actual[0] == actual[1]
     assert name != "p.gz" or gzip.decompress(actual[0]) == b"".join(parts)
+
+
+@pytest.mark.parametrize("more", [[], ["--checkpoint", "c"]])
+def test_a_full_disk_names_the_file_of_predictions(tmp_path: Path, more: list[str]) -> None:
+    """And leaves nothing behind: neither the predictions nor the model."""
+    script = (
+        "import resource, sys\n"
+        "from ftprl.cli.app import run\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, -1))\n"
+        "sys.exit(run(sys.argv[1:]))"
+    )
+    (tmp_path / "d.vw").write_text("1 | a b\n-1 | b c\n" * 10_000)
+    args = ["train", "d.vw", "--bits", "8", "-q", "--no-names", "-o", "m", "--predictions", "p.txt", *more]
+    done = subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "ftprl: --predictions p.txt: File too large; check the path and its permissions\n"
+    assert sorted(os.listdir(tmp_path)) == ["d.vw"]
