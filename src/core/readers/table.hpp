@@ -68,7 +68,9 @@ protected:
         if (result == Split::cut) return nullptr;
         if (result == Split::unclosed) {
             const bool lengthy = static_cast<std::size_t>(end - p) > options_.max_row;
-            give_up(lengthy ? too_long() : Fault{"expected a closing quote, got the end of the file", "close it, or pass another", "quote"});
+            give_up(lengthy ? too_long()
+                            : Fault{"expected a closing quote, got the end of the file", "close it, or pass another",
+                                    "quote"});
             return end;
         }
         const Byte* stop = split_.next;
