@@ -16,7 +16,7 @@
 #include "readers/utf8.hpp"
 #include "readers/values.hpp"
 
-// The two structures as the interface defines them; other headers may have defined them before.
+// The structures as the interface defines them; other headers may have defined them before.
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 extern "C" {
@@ -42,6 +42,18 @@ struct ArrowArray {
     struct ArrowArray** children;
     struct ArrowArray* dictionary;
     void (*release)(struct ArrowArray*);
+    void* private_data;
+};
+}
+#endif
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+extern "C" {
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema*);
+    int (*get_next)(struct ArrowArrayStream*, struct ArrowArray*);
+    const char* (*get_last_error)(struct ArrowArrayStream*);
+    void (*release)(struct ArrowArrayStream*);
     void* private_data;
 };
 }

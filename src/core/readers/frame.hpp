@@ -108,6 +108,7 @@ protected:
 
     // A cell that takes no part in a block: the label, the weight, the delay, a text, a date, a list.
     bool read_cell(FrameColumn& column, std::size_t at, double& y, double& weight) {
+        if (column.reader.kind == Column::Kind::ignore) return true;
         if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, capacity_);
         if (column.cells.is_temporal()) return read_date(column, at);
         char scratch[LONGEST_VALUE];
@@ -122,8 +123,6 @@ protected:
             case Column::Kind::text:
                 if (column.cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column.reader);
                 text(column.reader, field, capacity_);
-                return true;
-            case Column::Kind::ignore:
                 return true;
             default:
                 return feature(column.reader, field, capacity_);
@@ -507,10 +506,10 @@ private:
             if (column.is_loaded()) {
                 block_places_.push_back(place);
                 has_numbers_ = has_numbers_ || kind == Column::Kind::numeric;
-            } else if (!column.cells.is_list() && (kind == Column::Kind::label || kind == Column::Kind::weight ||
-                                                   kind == Column::Kind::delay || kind == Column::Kind::ignore)) {
+            } else if (!column.cells.is_list() &&
+                       (kind == Column::Kind::label || kind == Column::Kind::weight || kind == Column::Kind::delay)) {
                 beside_.push_back(place);
-            } else {
+            } else if (kind != Column::Kind::ignore) {
                 has_slots_ = false;
             }
         }

@@ -17,9 +17,11 @@ class JoinedFeatures {
 public:
     explicit JoinedFeatures(RowBuilder& rows) : rows_(rows) {}
 
-    // Starts a row of which every text lies within a line that ends here; bytes up to `limit` may be read.
-    void begin(const Byte* line_end, const Byte* limit) noexcept {
-        size_ = 0;
+    // Starts a row of at most `most` of them, of which every text lies within a line that ends here; bytes up to
+    // `limit` may be read.
+    void begin(std::size_t most, const Byte* line_end, const Byte* limit) {
+        if (waiting_.size() < most) waiting_.resize(most);
+        next_ = waiting_.data();
         are_alone_ = true;
         limit_ = limit;
         is_inside_ = limit - line_end >= 8;
@@ -27,14 +29,13 @@ public:
 
     // A text that is not empty; it and the beginning stay where they are until the row is over.
     void add(const Prefix& beginning, std::uint32_t group, const Byte* text, std::size_t size) {
-        if (size_ == waiting_.size()) waiting_.resize(2 * size_ + 64);
-        waiting_[size_++] = Waiting{&beginning, text, static_cast<std::uint32_t>(size), group};
+        *next_++ = Waiting{&beginning, text, static_cast<std::uint32_t>(size), group};
     }
 
     // Adds those that wait, since other features follow.
     void flush() {
         are_alone_ = false;
-        if (size_ == 0) return;
+        if (next_ == waiting_.data()) return;
         double* const values = rows_.row_values();
         const std::size_t before = rows_.size();
         write();
@@ -67,8 +68,8 @@ private:
         } else {
             write(slots);
         }
-        rows_.set_size(rows_.size() + size_);
-        size_ = 0;
+        rows_.set_size(rows_.size() + static_cast<std::size_t>(next_ - waiting_.data()));
+        next_ = waiting_.data();
     }
     template <class Slot>
     void write(const Slot slot) {
@@ -82,7 +83,7 @@ private:
     void write(const Slot slot, Log log) {
         std::uint32_t* const out = rows_.row_slots() + rows_.size();
         const Waiting* const waiting = waiting_.data();
-        const std::size_t size = size_;
+        const auto size = static_cast<std::size_t>(next_ - waiting);
         for (std::size_t i = 0; i < size; ++i) {
             const Waiting& one = waiting[i];
             const std::uint64_t hash =
@@ -93,8 +94,8 @@ private:
     }
 
     RowBuilder& rows_;
-    std::vector<Waiting> waiting_;  // of which there are `size_`
-    std::size_t size_ = 0;
+    std::vector<Waiting> waiting_;
+    Waiting* next_ = nullptr;  // behind the last of them
     const Byte* limit_ = nullptr;
     bool is_inside_ = false;  // eight bytes behind any text may be read
     bool are_alone_ = true;   // no other features were added

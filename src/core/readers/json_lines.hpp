@@ -145,10 +145,21 @@ private:
 
     // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
     Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
-        joined_.begin(eol, end);
+        joined_.begin(shape_.steps().size(), eol, end);
+        const bool is_inside = end - eol > 16;  // 16 bytes behind any byte of the line may be read
         for (auto& step : shape_.steps()) {
-            if (!step.is_at(p, eol, end)) return Read::other;
+            if (is_inside ? !step.is_inside(p, eol, end) : !step.is_at(p, eol, end)) return Read::other;
             p += step.before.size();
+            if (step.beginning != nullptr && is_inside && *p == '"') {
+                Field text{};
+                if (!step.text_inside(p + 1, eol, end, text)) return Read::other;
+                if (text.data != text.end) {
+                    const auto size = static_cast<std::size_t>(text.end - text.data);
+                    joined_.add(*step.beginning, step.group, text.data, size);
+                    p = text.end + 1;
+                    continue;
+                }
+            }
             Node* const node = step.node;
             if (node == nullptr) break;
             if (p == eol) return Read::other;
@@ -215,6 +226,12 @@ private:
         is_good = is_good && (!marks_missing() || (rank == known_.size() && ranked == rank));
         failures_ = is_good ? 0 : failures_ + 1;
         if (!is_good) shape_.forget();
+        for (auto& step : shape_.steps()) {
+            const Node* const node = step.node;
+            if (node == nullptr || node->by_value || node->reader.kind != Kind::categorical) continue;
+            step.beginning = &node->reader.with_value;
+            step.group = node->reader.group;
+        }
     }
 
     Node node(Kind kind, const std::string& path, std::string key, const Node* parent, bool by_value = false,

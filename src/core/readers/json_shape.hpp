@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "readers/names.hpp"
 #include "readers/scan.hpp"
 #include "readers/split.hpp"
 #include "readers/utf8.hpp"
+#include "support/dispatch.hpp"
 
 namespace ftprl {
 
@@ -21,6 +24,9 @@ public:
     struct Step {
         Node* node;
         std::string before;
+        // Where a text of the key is a category and nothing else: how the names begin, and their group.
+        const Prefix* beginning = nullptr;
+        std::uint32_t group = 0;
 
         // Whether it stands at p. Bytes up to `limit` may be read.
         bool is_at(const Byte* p, const Byte* end, const Byte* limit) const noexcept {
@@ -39,43 +45,61 @@ public:
             return std::memcmp(p, before.data(), size) == 0;
         }
 
+        // The same where 16 bytes at p may be read in any case, and p is at most the end of the line: what stands in
+        // front of a value has a quote or a brace in it, so that it does not match beyond.
+        FTPRL_INSIDE bool is_inside(const Byte* p, const Byte* end, const Byte* limit) const noexcept {
+#if defined(FTPRL_SSE2)
+            if (mask_ != 0) {
+                const __m128i own = _mm_loadu_si128(reinterpret_cast<const __m128i*>(word_));
+                const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+                const auto same = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(own, text)));
+                return (same & mask_) == mask_;
+            }
+#endif
+            return is_at(p, end, limit);
+        }
+
         // The text behind the quote at p - 1, up to its closing quote; false where it has escapes, is not closed before
         // `end`, or is not in UTF-8. Bytes up to `limit` may be read.
         //
         // Where the next step begins is known when the closing quote was found, which takes long if every step has to
         // wait for it. So a text is taken to be as long as that of the row before, as most are where all are, and the
         // processor goes on while it finds out; where they differ, the guess is given up.
-        bool text_at(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
+        FTPRL_INSIDE bool text_at(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
+            if (limit - p < 16) return long_text_at(p, end, limit, out);
+            return text_inside(p, end, limit, out);
+        }
+        // The same where 16 bytes may be read in any case.
+        FTPRL_INSIDE bool text_inside(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
 #if defined(FTPRL_SSE2)
-            if (limit - p >= 16) {
-                const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-                const __m128i stops =
-                    _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
-                const auto match = static_cast<unsigned>(_mm_movemask_epi8(stops));
-                if (match == 0) return long_text_at(p, end, limit, out);
-                const unsigned size = detail::lowest_bit(match);
-                const Byte* stop = p + size;
-                if (trust_ >= 0) {
-                    const Byte* const guess = p + unrelated(size_);
-                    if (size == size_) {
-                        stop = guess;
-                    } else {
-                        size_ = size;
-                        trust_ = -DOUBT;
-                    }
-                } else if (size == size_) {
-                    ++trust_;
+            const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+            const __m128i stops =
+                _mm_or_si128(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')), _mm_cmpeq_epi8(text, _mm_set1_epi8('\\')));
+            const auto match = static_cast<unsigned>(_mm_movemask_epi8(stops));
+            if (match == 0) return long_text_at(p, end, limit, out);
+            const unsigned size = detail::lowest_bit(match);
+            const Byte* stop = p + size;
+            if (trust_ >= 0) {
+                const Byte* const guess = p + unrelated(size_);
+                if (size == size_) {
+                    stop = guess;
                 } else {
                     size_ = size;
                     trust_ = -DOUBT;
                 }
-                const auto high = static_cast<unsigned>(_mm_movemask_epi8(text));
-                out = Field{p, stop, limit};
-                const bool is_plain = (high & ((1u << size) - 1)) == 0;
-                return stop < end && *stop == '"' && (is_plain || is_utf8(p, stop));
+            } else if (size == size_) {
+                ++trust_;
+            } else {
+                size_ = size;
+                trust_ = -DOUBT;
             }
-#endif
+            const auto high = static_cast<unsigned>(_mm_movemask_epi8(text));
+            out = Field{p, stop, limit};
+            const bool is_plain = (high & ((1u << size) - 1)) == 0;
+            return stop < end && *stop == '"' && (is_plain || is_utf8(p, stop));
+#else
             return long_text_at(p, end, limit, out);
+#endif
         }
 
         Step(Node* key, std::string text) : node(key), before(std::move(text)) {

@@ -163,9 +163,10 @@ private:
 
     // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
     Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
-        joined_features_.begin(eol, end);
+        joined_features_.begin(shape_.steps().size(), eol, end);
+        const bool is_inside = end - eol > 16;  // 16 bytes behind any byte of the line may be read
         for (auto& step : shape_.steps()) {
-            if (!step.is_at(p, eol, end)) return Read::other;
+            if (is_inside ? !step.is_inside(p, eol, end) : !step.is_at(p, eol, end)) return Read::other;
             p += step.before.size();
             Node* const node = step.node;
             if (node == nullptr) break;

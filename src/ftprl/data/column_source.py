@@ -282,4 +282,6 @@ def _cells_of(block: Block) -> list[Any]:
     """The cells of a block of one column; none if the column is not there."""
     if not block.columns or not block.columns[0][1]:
         return []
-    return block.batch.values(0) if isinstance(block.batch, ParquetBatch) else block.batch.column(0).to_pylist()
+    batch: Any = block.batch
+    values: list[Any] = batch.values(0) if isinstance(batch, ParquetBatch) else batch.column(0).to_pylist()
+    return values

@@ -9,6 +9,7 @@ from ftprl.data import frames, nested, records
 from ftprl.data.blocks import BlockReader
 from ftprl.data.columns import ColumnPlan, known_plan, settle
 from ftprl.data.frame_source import FrameSettings, FrameSource
+from ftprl.data.frame_stream import StreamBlocks, stream_of
 from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values
 from ftprl.data.ngrams import checked as checked_grams
@@ -16,7 +17,7 @@ from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
 from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.tables import SAMPLE_ROWS, check_kinds
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_kinds
 from ftprl.data.text_tables import named_columns
 from ftprl.data.vectors import RowVectors
 from ftprl.errors import InvalidInput
@@ -26,6 +27,9 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
     """A frame, or frames in parts, as a source."""
     named, vectors = named_columns(_without_vectors(options)), _vectors(options)
     if not isinstance(data, Parts):
+        source = None if vectors or options.format == RECORDS else _open_stream(data, options, named)
+        if source is not None:
+            return source
         data = Parts((frames.table_of(data),), is_one_shot=False)
         for vector in vectors.values():  # of parts it is known at the end
             vector.check_length(len(data.first))
@@ -45,6 +49,22 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
         return [] if column is None else frames.label_texts(label, column)
 
     return _source(data, options, plan, vectors, texts, options.format or FRAME)
+
+
+def _open_stream(data: Any, options: ReadingOptions, named: NamedColumns) -> FrameSource | None:
+    """A frame that is read without pyarrow; None for any other."""
+    stream = stream_of(data)
+    if stream is None:
+        return None
+    frames.check_names(stream.names, "data")
+    plan, format = known_plan_of(options), options.format or FRAME
+    if plan is None:
+        plan = settle(*frames.decide(stream.heads(), named), named.bucket, options.missing)
+    if not stream.suits(plan.kinds, _optional(options, format)):
+        return None
+    _check_options(options)
+    settings = settings_for_plan(options, plan, lambda: stream.label_texts(_label_of(plan.kinds)), format)
+    return FrameSource(StreamBlocks(stream, plan.kinds), settings)
 
 
 def open_records(data: Parts, options: ReadingOptions) -> FrameSource:
@@ -73,19 +93,29 @@ def _source(
     label_texts: Callable[[], list[str]],
     format: str,
 ) -> FrameSource:
-    options.refuse(("sep", "quote"), " is for files, got data in memory; drop it.")
-    for name, default in (("header", True), ("max_row", 16_000_000)):
-        if getattr(options, name) != default:
-            raise InvalidInput(f"{name}= is for files, got data in memory; drop it.", option=name)
+    _check_options(options)
     kinds = plan.kinds
     for kind in vectors:  # what stands beside the data replaces a column
         kinds = {name: "ignore" if own == kind else own for name, own in kinds.items()}
     label = "y" if "label" in vectors else _label_of(kinds)
     settings = settings_for_plan(options, plan._replace(kinds=kinds), label_texts, format, label)
-    optional = KINDS if format == RECORDS else ("ignore",) if options.labelled else (*BESIDE, "ignore")
-    optional = optional if options.columns is not None or format == RECORDS else ("ignore",)
-    reader = BlockReader(data, kinds, format == RECORDS, optional, vectors)
+    reader = BlockReader(data, kinds, format == RECORDS, _optional(options, format), vectors)
     return FrameSource(reader, settings)
+
+
+def _check_options(options: ReadingOptions) -> None:
+    """Refuse what is for files."""
+    options.refuse(("sep", "quote"), " is for files, got data in memory; drop it.")
+    for name, default in (("header", True), ("max_row", 16_000_000)):
+        if getattr(options, name) != default:
+            raise InvalidInput(f"{name}= is for files, got data in memory; drop it.", option=name)
+
+
+def _optional(options: ReadingOptions, format: str) -> tuple[str, ...]:
+    """Kinds of columns that may be missing."""
+    if format == RECORDS:
+        return tuple(KINDS)
+    return ("ignore",) if options.labelled or options.columns is None else (*BESIDE, "ignore")
 
 
 def settings_for_plan(
