@@ -1,12 +1,13 @@
 """The compiled learner against its floor: a bare load and store of the same cells in the same order.
 
-Rows of 39 categorical features, one a field. Field j has 10 values for the first and 10 million for the last field, and
-its k-th most frequent value turns up in proportion to 1/k: heavy tails, as in click logs. Everything is in memory. All
-kinds are timed in turn, and of each batch the best of the rounds counts: what else the machine does must not. The floor
-finds its indices in the cache, since they are checked before the clock starts; the others read and check
-them first, so that the ratio is rather too low than too high.
+Rows of 39 categorical features (`--features`: as many as there are, 377 with the interactions of 13 and 26), one a
+field. Field j has 10 values for the first and 10 million for the last field, and its k-th most frequent value turns up
+in proportion to 1/k: heavy tails, as in click logs. Everything is in memory. All kinds are timed in turn, and of each
+batch the best of the rounds counts: what else the machine does must not. The floor finds its indices in the cache,
+since they are checked before the clock starts; the others read and check them first, so that the ratio is rather too
+low than too high.
 
-    python benchmarks/micro/kernel.py [--rows 200000] [--bits 22] [--rounds 10] [--json PATH]
+    python benchmarks/micro/kernel.py [--rows 200000] [--features 39] [--bits 22] [--rounds 10] [--json PATH]
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
 from ftprl.linear.spec import AUTO
 
-FIELDS = 39
 SCALES = {1: 0.1, 4: AUTO[1:5], 8: AUTO}
 
 
@@ -48,15 +48,15 @@ class Line:
         return None if self.floor is None else self.floor / self.learn
 
 
-def rows(count: int, bits: int, seed: int = 0) -> Batch:
+def rows(count: int, bits: int, features: int = 39, seed: int = 0) -> Batch:
     """Heavy-tailed rows; labels that depend on the first fields. Private, as those of a parser: they are not copied."""
     rng = np.random.default_rng(seed)
-    sizes = np.logspace(1, 7, FIELDS)
-    ranks = (sizes ** rng.random((count, FIELDS))).astype(np.uint64)  # density 1/rank
-    mixed = (ranks * np.uint64(FIELDS) + np.arange(FIELDS, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    sizes = np.logspace(1, 7, features)
+    ranks = (sizes ** rng.random((count, features))).astype(np.uint64)  # density 1/rank
+    mixed = (ranks * np.uint64(features) + np.arange(features, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
     slots = (mixed >> np.uint64(64 - bits)).astype(np.uint32)
     y = np.where(rng.random(count) < 1 / (1 + np.exp(2 - (ranks[:, :4] % 3).sum(axis=1) / 2)), 1.0, -1.0)
-    indptr = np.arange(count + 1, dtype=np.int64) * FIELDS
+    indptr = np.arange(count + 1, dtype=np.int64) * features
     return Batch(indptr, slots.ravel(), np.ones(slots.size, np.float32), y, np.ones(count)).private()
 
 
@@ -101,15 +101,17 @@ def measure(kernels: str, float64: bool, scales: int, batches: list[Batch], bits
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--features", type=int, default=39)
     parser.add_argument("--bits", type=int, default=22)
     parser.add_argument("--batch", type=int, default=2048)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    batch = rows(options.rows, options.bits)
+    batch = rows(options.rows, options.bits, options.features)
     touched = len(np.unique(batch.indices))
     batches = [part.private() for part in batch.cut(options.batch)]  # as parsers make them: nobody else writes to them
-    print(f"{options.rows} rows of {FIELDS} features, 2^{options.bits} cells, {touched} of them touched; ns a row")
+    size = f"{options.rows} rows of {options.features} features, 2^{options.bits} cells"
+    print(f"{size}, {touched} of them touched; ns a row")
     print(
         f"{'kernels':<10}{'cells':<10}{'scales':>6}{'floor':>7}{'learn':>7}{'receipt':>9}{'score':>7}{'floor/learn':>13}"
         f"{'rows/s':>9}"

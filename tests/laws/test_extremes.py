@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,40 @@ def test_rows_with_and_without_gradients_that_are_cut(name: str, float64: bool, 
     np.testing.assert_array_equal(scores[0], scores[1])
     for part in ("z", "R"):
         np.testing.assert_array_equal(engines[0].parts[part], engines[1].parts[part])
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("float64", [False, True])
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+@pytest.mark.parametrize("side", [{}, {"lower": -3.0, "upper": 3.0}])
+def test_the_log_loss_with_and_without_gradients_that_are_cut(
+    name: str, float64: bool, scale: Any, side: dict[str, float]
+) -> None:
+    """One large value in a batch has all its rows learned with cuts, and by itself hardly any row is: the same bits."""
+    rng = np.random.default_rng(5)
+    sizes = 10.0 ** rng.choice([-29, -3, 0, 0, 0, 5, 14, 15, 29], size=(120, 7))
+    values = sizes * rng.normal(size=sizes.shape)
+    values[3::4] = np.where(np.abs(values[3::4]) > 1e14, 2.0**48, values[3::4])  # the largest that counts as small
+    y = np.where(rng.random(120) < 0.5, 1.0, -1.0)
+    weight = 10.0 ** rng.choice([-9, 0, 0, 14, 29], 120)
+    rows = [dict(enumerate(map(float, row))) for row in values]
+    batch = Batch.from_rows(rows, y=y, weight=weight)
+    spec = Spec(loss="logistic", dim=8, scale=scale, float64=float64, **side)
+    use_instruction_set(name)
+    engines = [Engine(spec, receipt=receipt) for receipt in (False, False, True, True)]
+    use_instruction_set("")
+    scores = np.empty((4, 120))
+    for number, (engine, own) in enumerate(zip(engines, scores, strict=True)):
+        if number % 2 == 0:
+            engine.learn(batch, scores=own)
+            continue
+        for r in range(120):
+            engine.learn(batch[r : r + 1], scores=own[r : r + 1])
+    for own, engine in zip(scores[1:], engines[1:], strict=True):
+        np.testing.assert_array_equal(scores[0], own)
+        for part in ("z", "R"):
+            np.testing.assert_array_equal(engines[0].parts[part], engine.parts[part])
+            assert np.isfinite(engine.parts[part]).all()
+    for k in range(len(spec.scales)):
+        assert engines[2].sums_of(k) == engines[3].sums_of(k)
+        assert engines[2].rounding_sums(k) == engines[3].rounding_sums(k)

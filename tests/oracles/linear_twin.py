@@ -46,7 +46,7 @@ def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating
     cells[:, 0] = np.clip(z + (g - sigma * x), -most, most).astype(kind)
     cells[:, 1] = new
     cells[:, 3] = (S + g).astype(kind)
-    return [g * x, sigma * x * x, _over(g * g * spec.scales[0], _strength(new, M, spec))]
+    return [g * x, sigma * x * x, g * _over(g * spec.scales[0], _strength(new, M, spec))]
 
 
 @final

@@ -91,7 +91,7 @@ class ReferenceRounds:
         own.z[k] = float(kind(min(max(own.z[k] + (g - sigma * x), -most), most)))
         own.R[k], own.S[k] = R, own.S[k] + g
         strength = self.strength(own, k, R, free=free)
-        return [g * x, sigma * x * x, g * g * self.spec.scales[k] / strength if strength > 0 else 0.0]
+        return [g * x, sigma * x * x, g * (g * self.spec.scales[k] / strength) if strength > 0 else 0.0]
 
     # ---- rows ----
 

@@ -206,7 +206,7 @@ nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Colu
                 const std::optional<Target<2>>& scores, const std::optional<Target<1>>& losses, std::int64_t first_row,
                 bool scales, bool mixture, ftprl::Baseline* baseline, const std::optional<Target<2>>& baselines,
                 const std::optional<Target<2>>& arrivals, const std::optional<Column<std::int64_t>>& arrival_of) {
-    const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
+    Entries e = labelled_entries_of(indptr, indices, values, y, weight);
     if (scores) check_scores(*scores, e.rows.count, 1);
     if (losses) check_length("losses", losses->size(), e.rows.count);
     if (baselines) check_pairs(*baselines, e.rows.count);
@@ -221,7 +221,7 @@ nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Colu
     ftprl::Totals totals{};
     {
         const nb::gil_scoped_release free;
-        fault = learner.find_fault(e.rows, e.wide, e.size, true);
+        fault = learner.find_fault(e.rows, e.wide, e.size, true, &e.rows.largest);
         if (!fault) totals = learn_with_baseline(learner, baseline, e, out, baselines ? baselines->data() : nullptr);
     }
     raise_fault(fault, first_row);
@@ -322,8 +322,8 @@ void bind_rows(nb::class_<Learner>& learner) {
 
 // The interpreter's lock is kept: a row takes less time than to give it back and to take it again.
 double ftprl::bindings::learn_row(Learner& learner, Baseline& baseline, const OneRowView& row) {
-    const Entries e{rows_of(row), row.indptr[1], row.wide};
-    raise_fault(learner.find_fault(e.rows, e.wide, e.size, true), 0);
+    Entries e{rows_of(row), row.indptr[1], row.wide};
+    raise_fault(learner.find_fault(e.rows, e.wide, e.size, true, &e.rows.largest), 0);
     learner.choose_parts(true, true);
     learn_with_baseline(learner, &baseline, e, RowOutputs{}, nullptr);
     return learner.tallies()[ROWS];

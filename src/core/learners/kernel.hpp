@@ -26,6 +26,8 @@ namespace ftprl {
 
 // No value, label, weight or option is larger than this, so no product of them leaves the range of a double.
 constexpr double LIMIT = 1e30;
+// Hardly any is larger than this; gradients of such rows need not be cut to the range of a float.
+constexpr double SMALL_VALUE = 0x1p48;
 
 // What a learner adds up from its first row on, one double each. The first three are the weighted loss, the
 // weight and the number of the rows learned; the others are kept with a receipt (the certificate that
@@ -77,8 +79,9 @@ struct Rows {
     const std::int64_t* indptr;
     const std::uint32_t* indices;
     const void* values;
-    const double* y;       // unused when scoring
-    const double* weight;  // unused when scoring
+    const double* y;         // unused when scoring
+    const double* weight;    // unused when scoring
+    double largest = LIMIT;  // no |value| is above it; find_fault knows better where all are small
 };
 
 // Where the state lives: the cells, the intercept's own float64 cell {z, R, M, S} (labels in any unit: {z, R, M, kappa,
@@ -114,8 +117,9 @@ constexpr int SCRATCH = 6;
 
 // What a pass over the entries of a batch found.
 struct Scan {
-    bool indices_fit;  // all are below dim
-    bool values_fit;   // all |value| <= LIMIT, hence none NaN
+    bool indices_fit;   // all are below dim
+    bool values_fit;    // all |value| <= LIMIT, hence none NaN
+    bool values_small;  // all |value| <= SMALL_VALUE
 };
 
 // Learning and scoring for one type of cells and one of values. The first index is 1 when there is no l1, no l2

@@ -49,13 +49,6 @@ inline Lookahead lookahead_of(const Rows& rows) {
     return {end, mean > LONG_ROW ? WITHIN_ROW : (ahead > mean ? ahead : mean)};
 }
 
-// What has to be compiled into its caller: what it takes and returns would otherwise go through memory.
-#if defined(__GNUC__)
-#define FTPRL_INSIDE inline __attribute__((always_inline))
-#else
-#define FTPRL_INSIDE inline
-#endif
-
 // What is hardly ever called, and would take registers from what is.
 #if defined(__GNUC__)
 #define FTPRL_OUTSIDE __attribute__((noinline))
@@ -71,7 +64,8 @@ inline Lookahead lookahead_of(const Rows& rows) {
 #endif
 
 // GCC 12 puts lanes together such that numbers of 16 scales with a bound and a loss with a kink differ in their last
-// bit from what the source says (tests/laws/test_labels.py): not in what is marked with this.
+// bit from what the source says (tests/laws/test_labels.py): not in what is marked with this. Plays of several scales
+// would be written one by one and read back as pairs, which waits for the writes: a seventh of the time.
 #if defined(FTPRL_PORTABLE) && defined(__GNUC__) && !defined(__clang__)
 #define FTPRL_LANE_BY_LANE __attribute__((optimize("no-tree-slp-vectorize")))
 #else
@@ -95,6 +89,13 @@ constexpr double LARGEST_GRADIENT = sizeof(T) == sizeof(float) ? 0x1p96 : 0x1p40
 template <class T>
 inline D cut(D g) {
     return larger(smaller(g, all(LARGEST_GRADIENT<T>)), all(-LARGEST_GRADIENT<T>));
+}
+
+// Whether no gradient of a row with such a slope and values up to `largest` is large enough to be cut: a product is
+// rounded to no less than a smaller one.
+template <class T>
+inline bool is_small(double slope, double largest) {
+    return fabs(slope) * largest <= LARGEST_GRADIENT<T>;
 }
 
 // The constants of the play, a copy a lane.
@@ -259,7 +260,7 @@ struct RegretSums {
     D drift, linear_size, step_size;
 };
 
-inline RegretSums no_sums() {
+FTPRL_LANES_INSIDE RegretSums no_sums() {
     const D none = all(0.0);
     return {none, none, none, none, none, none};
 }
@@ -291,16 +292,20 @@ FTPRL_OUTSIDE void add_lost_below_normal(const Play& c, D x, D g, D lost, D z, D
 }
 
 // The same where x = -z / Q. The part of second order, at most 2^-49 z^2 / Q, is left to the bound on rounding, and of
-// the sizes of a step |z x| is enough: the others are at most those of the sums without signs (docs/receipt.md).
+// the sizes of a step |z x| is enough: the others are at most those of the sums without signs (docs/receipt.md). `pull`
+// is g / Q.
 template <class T>
-FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, Four<T> stored, D den,
+FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D pull, D moved, Four<T> stored, D den,
                                RegretSums& sums) {
     D step = b.z * b.x;  // never above 0
     if constexpr (sizeof(T) == sizeof(float)) {
         const D z = wide(stored), lost = z - moved;
-        D drift = lost * (where_positive(den, g * c.h / den) - b.x);
+        D drift = lost * (pull - b.x);
         if (any_below_normal(stored) && any_nonzero(lost)) {
-            add_lost_below_normal(c, b.x, g, lost, z, den, drift, step);
+            D rare_drift = drift, rare_step = step;  // the others stay in registers
+            add_lost_below_normal(c, b.x, g, lost, z, den, rare_drift, rare_step);
+            drift = rare_drift;
+            step = rare_step;
         }
         sums.drift += drift;
     }
@@ -308,11 +313,12 @@ FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D moved, F
 }
 
 // What one block becomes: z and R after the gradients, as a cell holds them; and the sums of a receipt. Returns the
-// gradients.
-template <class T, bool unconstrained, bool receipt>
+// gradients. `small`: none of them is large enough to be cut.
+template <class T, bool unconstrained, bool receipt, bool small>
 FTPRL_INSIDE D step_inside(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
                            RegretSums& sums) {
-    const D g = cut<T>(slope * b.v);
+    D g = slope * b.v;
+    if constexpr (!small) g = cut<T>(g);
     R = narrow<T>(root(b.R * b.R + g * g));
     // The square of a float is exact in double, hence the root is at least R; that of a double may be nothing.
     if constexpr (sizeof(T) == sizeof(double)) R = larger(R, b.R);
@@ -331,8 +337,9 @@ FTPRL_INSIDE D step_inside(const Play& c, D inverse, D slope, const Block<T>& b,
         sums.linear += linear;
         sums.linear_size += size(linear);
         sums.proximal += sigma * b.x * b.x;
-        sums.stability += where_positive(den, g * g * c.h / den);
-        if constexpr (unconstrained) add_rounding<T>(c, b, g, moved, z, den, sums);
+        const D pull = where_positive(den, g * c.h / den);  // g / (Q + l2): one division for two sums
+        sums.stability += g * pull;
+        if constexpr (unconstrained) add_rounding<T>(c, b, g, pull, moved, z, den, sums);
         if constexpr (!unconstrained) add_bounded_rounding<T>(c, b, g, moved, wide(z), den, sums);
     }
     return g;
@@ -340,34 +347,34 @@ FTPRL_INSIDE D step_inside(const Play& c, D inverse, D slope, const Block<T>& b,
 
 // The same. With a receipt it has to be inside its caller, where the sums are in registers; without one GCC decides
 // better by itself.
-template <class T, bool unconstrained, bool receipt>
+template <class T, bool unconstrained, bool receipt, bool small = false>
 struct Step {
     static FTPRL_LANES_INSIDE D of(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
                                    RegretSums& sums) {
-        return step_inside<T, unconstrained, receipt>(c, inverse, slope, b, z, R, sums);
+        return step_inside<T, unconstrained, receipt, small>(c, inverse, slope, b, z, R, sums);
     }
 };
-template <class T, bool unconstrained>
-struct Step<T, unconstrained, true> {
+template <class T, bool unconstrained, bool small>
+struct Step<T, unconstrained, true, small> {
     static FTPRL_INSIDE D of(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
                              RegretSums& sums) {
-        return step_inside<T, unconstrained, true>(c, inverse, slope, b, z, R, sums);
+        return step_inside<T, unconstrained, true, small>(c, inverse, slope, b, z, R, sums);
     }
 };
 
-// Add the gradients of some entries of a row to the S beside their cells.
+// Add the gradients of some entries of a row to the S beside their cells, which are those of records of this type.
 template <class T>
-inline void add_gradients(SummedCell<T>* cells, const std::uint32_t* index, int count, D g) {
+FTPRL_LANES_INSIDE void add_gradients(const SummedCell<T>*, Cell<T>* const* at, int count, D g) {
     alignas(32) double gradients[4];
     store(gradients, g);
-    for (int j = 0; j < count; ++j) cells[index[j]].S += gradients[j];
+    for (int j = 0; j < count; ++j) reinterpret_cast<SummedCell<T>*>(at[j])->S += gradients[j];
 }
 
 // Cells without one hold S themselves, or need none.
 template <class T>
-inline void add_gradients(Cell<T>*, const std::uint32_t*, int, D) {}
+inline void add_gradients(const Cell<T>*, Cell<T>* const*, int, D) {}
 
-template <class T, bool unconstrained, bool receipt, class Record>
+template <class T, bool unconstrained, bool receipt, bool small, class Record>
 FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std::int64_t from, std::int64_t to,
                             const Lookahead& look, D inverse, D slope, Block<T>* scratch, RegretSums& sums) {
     const std::uint32_t* index = rows.indices;
@@ -379,9 +386,9 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std:
     for (; p < whole; p += 4) {
         fetch_learning(cells, next + p, p + look.ahead < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
-        const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
+        const D g = Step<T, unconstrained, receipt, small>::of(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
-        add_gradients(cells, index + p, 4, g);
+        add_gradients(cells, at, 4, g);
         ++scratch;
     }
     if (p < to) {
@@ -389,10 +396,20 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std:
         for (int j = SPLIT; j < left; ++j) fetch_to_second_level(cells + next[p + j]);
         Cell<T> none;
         for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
-        const D g = Step<T, unconstrained, receipt>::of(c, inverse, slope, *scratch, z, R, sums);
+        const D g = Step<T, unconstrained, receipt, small>::of(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
-        add_gradients(cells, index + p, left, g);
+        add_gradients(cells, at, left, g);
     }
+}
+
+// The same for the few rows with gradients that may have to be cut.
+template <class T, bool unconstrained, bool receipt, class Record>
+FTPRL_OUTSIDE RegretSums learn_row_with_cuts(const Rows& rows, const Play& c, Record* cells, std::int64_t from,
+                                             std::int64_t to, const Lookahead& look, D inverse, D slope,
+                                             Block<T>* scratch) {
+    RegretSums sums = no_sums();
+    learn_row<T, unconstrained, receipt, false>(rows, c, cells, from, to, look, inverse, slope, scratch, sums);
+    return sums;
 }
 
 // The intercept's cell in all lanes, of which the first counts: a coordinate of value 1, without l1, l2 and bounds.
@@ -425,14 +442,19 @@ FTPRL_INSIDE void add_loss(const PendingLoss& pending, double* tallies, Totals& 
 }
 
 // Add what one row gave to the sums of a receipt; the intercept's part is in the first lane.
-inline void add_single_sums(const State& state, const RegretSums& sums, const RegretSums& own, D slope) {
+FTPRL_INSIDE void add_single_sums(const State& state, const RegretSums& sums, const RegretSums& own, D slope) {
     double (*rounding)[MOST_SCALES] = state.receipt.rounding;
-    state.tallies[LINEAR] += sum(sums.linear) + first(own.linear);
-    state.tallies[PROXIMAL] += sum(sums.proximal) + first(own.proximal);
-    state.tallies[STABILITY] += sum(sums.stability) + first(own.stability);
-    rounding[DRIFT][0] += sum(sums.drift) + first(own.drift);
-    rounding[LINEAR_SIZE][0] += sum(sums.linear_size) + first(own.linear_size);
-    rounding[STEP_SIZE][0] += sum(sums.step_size) + first(own.step_size);
+    alignas(32) double row[8];
+    store(row, sums_of(sums.linear, sums.proximal, sums.stability, sums.drift) +
+                   four(first(own.linear), first(own.proximal), first(own.stability), first(own.drift)));
+    store(row + 4, sums_of(sums.linear_size, sums.step_size, sums.linear_size, sums.step_size) +
+                       four(first(own.linear_size), first(own.step_size), 0.0, 0.0));
+    state.tallies[LINEAR] += row[0];
+    state.tallies[PROXIMAL] += row[1];
+    state.tallies[STABILITY] += row[2];
+    rounding[DRIFT][0] += row[3];
+    rounding[LINEAR_SIZE][0] += row[4];
+    rounding[STEP_SIZE][0] += row[5];
     rounding[SLOPES][0] += fabs(first(slope));
 }
 
@@ -481,7 +503,12 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         any = true;
         const D slope = all(weight * row_loss.slope);
         RegretSums sums = no_sums(), own_sums = no_sums();
-        learn_row<T, unconstrained, receipt>(rows, c, cells, from, to, look, inverse, slope, scratch, sums);
+        if (is_small<T>(first(slope), rows.largest)) {
+            learn_row<T, unconstrained, receipt, true>(rows, c, cells, from, to, look, inverse, slope, scratch, sums);
+        } else {
+            sums =
+                learn_row_with_cuts<T, unconstrained, receipt>(rows, c, cells, from, to, look, inverse, slope, scratch);
+        }
         if (constants.intercept) {
             D z, R;
             const D g = Step<double, true, receipt>::of(c, inverse, slope, base, z, R, own_sums);
@@ -534,21 +561,24 @@ Scan scan(const Rows& rows, std::uint64_t dim) {
     using Bits = typename BitsOf<V>::type;
     const V* values = static_cast<const V*>(rows.values);
     const std::int64_t end = rows.indptr[rows.count];
-    const Bits limit = bits_of_size(static_cast<V>(LIMIT));
+    const Bits limit = bits_of_size(static_cast<V>(LIMIT)), small = bits_of_size(static_cast<V>(SMALL_VALUE));
     std::uint32_t largest = 0;
-    Bits beyond = 0;               // its first bit is set by a difference below 0
+    Bits beyond = 0, large = 0;    // their first bits are set by a difference below 0
     if ((dim & (dim - 1)) == 0) {  // a power of two: all indices are below it when all their bits are
         for (std::int64_t p = 0; p < end; ++p) {
             largest |= rows.indices[p];
             beyond |= limit - bits_of_size(values[p]);
+            large |= small - bits_of_size(values[p]);
         }
     } else {
         for (std::int64_t p = 0; p < end; ++p) {
             largest = rows.indices[p] > largest ? rows.indices[p] : largest;
             beyond |= limit - bits_of_size(values[p]);
+            large |= small - bits_of_size(values[p]);
         }
     }
-    return {largest < dim, (beyond >> (8 * sizeof(V) - 1)) == 0};
+    constexpr int SIGN = 8 * sizeof(V) - 1;
+    return {largest < dim, (beyond >> SIGN) == 0, (large >> SIGN) == 0};
 }
 
 // The cell of a slot in a table of any records.

@@ -187,7 +187,7 @@ inline void learn_labelled_row(const Rows& rows, const Play& c, Record* cells, s
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
         const D g = step_block();
         scatter(at, z, R, scratch->M, kappa);
-        add_gradients(cells, index + p, 4, g);
+        add_gradients(cells, at, 4, g);
     }
     if (p < to) {
         const int left = static_cast<int>(to - p);
@@ -196,7 +196,7 @@ inline void learn_labelled_row(const Rows& rows, const Play& c, Record* cells, s
         for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
         const D g = step_block();
         scatter(at, z, R, scratch->M, kappa);
-        add_gradients(cells, index + p, left, g);
+        add_gradients(cells, at, left, g);
     }
 }
 

@@ -1,6 +1,13 @@
 // D: four doubles worked on at once. Every function here does to each of them what its last version does, to
 // the bit, so that every instruction set learns the same model. Included inside a namespace.
 
+// What has to be compiled into its caller: what it takes and returns would otherwise go through memory.
+#if defined(__GNUC__)
+#define FTPRL_INSIDE inline __attribute__((always_inline))
+#else
+#define FTPRL_INSIDE inline
+#endif
+
 template <class T>
 struct alignas(4 * sizeof(T)) Cell {
     T z, R, M, S;
@@ -84,6 +91,12 @@ inline double sum(D v) {
     return _mm_cvtsd_f64(pairs) + _mm_cvtsd_f64(_mm_unpackhi_pd(pairs, pairs));
 }
 
+// The sum of each.
+inline D sums_of(D a, D b, D c, D d) {
+    const D ab = _mm256_hadd_pd(a, b), cd = _mm256_hadd_pd(c, d);
+    return _mm256_permute2f128_pd(ab, cd, 0x20) + _mm256_permute2f128_pd(ab, cd, 0x31);
+}
+
 inline void gather(const Cell<float>* const* p, F& z, F& R, F& M, F& S) {
     z = _mm_load_ps(&p[0]->z);
     R = _mm_load_ps(&p[1]->z);
@@ -156,6 +169,7 @@ inline D only_first(D v, int n) {
 }
 inline double pair(__m128d v) { return _mm_cvtsd_f64(v) + _mm_cvtsd_f64(_mm_unpackhi_pd(v, v)); }
 inline double sum(D v) { return pair(v.a) + pair(v.b); }
+inline D sums_of(D a, D b, D c, D d) { return four(sum(a), sum(b), sum(c), sum(d)); }
 
 using F = __m128;
 
@@ -224,8 +238,9 @@ struct D {
     double v[4];
 };
 
+// Inside its callers, or numbers go through memory: in functions as long as some kernels GCC would make it a call.
 template <class F>
-inline D each(F f) {
+FTPRL_INSIDE D each(F f) {
     return {{f(0), f(1), f(2), f(3)}};
 }
 
@@ -270,6 +285,7 @@ inline D only_first(D a, int n) {
     return each([&](int j) { return j < n ? a.v[j] : 0.0; });
 }
 inline double sum(D a) { return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
+inline D sums_of(D a, D b, D c, D d) { return four(sum(a), sum(b), sum(c), sum(d)); }
 
 struct F {
     float v[4];
@@ -297,7 +313,7 @@ inline void store(T* p, N v) {
 }
 
 template <class T, class N>
-inline void gather(const Cell<T>* const* p, N& z, N& R, N& M, N& S) {
+FTPRL_INSIDE void gather(const Cell<T>* const* p, N& z, N& R, N& M, N& S) {
     z = {{p[0]->z, p[1]->z, p[2]->z, p[3]->z}};
     R = {{p[0]->R, p[1]->R, p[2]->R, p[3]->R}};
     M = {{p[0]->M, p[1]->M, p[2]->M, p[3]->M}};
@@ -305,7 +321,7 @@ inline void gather(const Cell<T>* const* p, N& z, N& R, N& M, N& S) {
 }
 
 template <class T, class N>
-inline void scatter(Cell<T>* const* p, N z, N R, N M, N S) {
+FTPRL_INSIDE void scatter(Cell<T>* const* p, N z, N R, N M, N S) {
     for (int j = 0; j < 4; ++j) *p[j] = {z.v[j], R.v[j], M.v[j], S.v[j]};
 }
 

@@ -48,6 +48,10 @@ LearnerOptions completed(LearnerOptions options) {
 
 }  // namespace
 
+static_assert(alignof(SingleScaleLearner) == alignof(Learner) && alignof(MultiScaleLearner) == alignof(Learner) &&
+                  alignof(MultiClassLearner) == alignof(Learner),
+              "a learner is freed with the alignment of Learner");
+
 std::unique_ptr<Learner> Learner::make(const LearnerOptions& options) {
     if (options.most_classes > 0) return std::make_unique<MultiClassLearner>(options);
     if (options.constants.count == 1) return std::make_unique<SingleScaleLearner>(options);
@@ -68,9 +72,10 @@ Learner::Learner(const LearnerOptions& options, std::uint64_t cells)
     if (options.calibration != CalibrationKind::none) calibrator_ = std::make_unique<Calibrator>(options.calibration);
 }
 
-RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const {
+RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels,
+                             double* largest) const {
     return ftprl::find_fault(rows, wide_values, size, dim(), labels ? &loss() : nullptr, options_.most_classes,
-                             *kernels_);
+                             *kernels_, largest);
 }
 
 Totals Learner::learn_rows_or_rounds(const Rows& rows, bool wide_values, const RowOutputs& out) {

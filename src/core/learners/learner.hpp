@@ -48,7 +48,8 @@ struct NamedArray {
     int stride;
 };
 
-class Learner {
+// As aligned as what its classes hold: Python frees whatever learner it is with the alignment of this class.
+class alignas(Mixture) Learner {
 public:
     static std::unique_ptr<Learner> make(const LearnerOptions& options);
     // Have another thread touch the memory of a learner of this kind that is made soon.
@@ -57,7 +58,8 @@ public:
     Learner& operator=(const Learner&) = delete;
     virtual std::unique_ptr<Learner> copy() const = 0;
 
-    RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels) const;
+    RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, bool labels,
+                        double* largest = nullptr) const;
 
     // The rows must be without fault; they are taken as they are. Scores are a row by an output.
     Totals learn(const Rows& rows, bool wide_values, const RowOutputs& out);

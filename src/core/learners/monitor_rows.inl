@@ -19,12 +19,6 @@ namespace {
 
 #include "learners/lanes.inl"
 
-#if defined(__GNUC__)
-#define FTPRL_INSIDE inline __attribute__((always_inline))
-#else
-#define FTPRL_INSIDE inline
-#endif
-
 // Four whole numbers of 64 bits, and what is done with the bits of a D. `where_below` is `value` in lanes where a < b,
 // otherwise 0; `where_at_most` likewise.
 

@@ -35,7 +35,8 @@ struct OneScale {
         own.z = static_cast<T>(first(wide(z)));
         own.R = static_cast<T>(first(wide(R)));
         own.S = static_cast<T>(static_cast<double>(own.S) + first(g));
-        add_gradients(records, &at, 1, g);
+        Cell<T>* const cells[1] = {&own};
+        add_gradients(records, cells, 1, g);
     }
     static D read(const double* p, int) { return all(*p); }
     static void write(double* p, int, D v) { *p = first(v); }

@@ -117,10 +117,11 @@ RowFault fault_of_labels(const Rows& rows, std::int64_t end, const Loss& loss, i
 }  // namespace
 
 RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, std::uint64_t dim, const Loss* loss,
-                    int classes, const Kernels& kernels) {
+                    int classes, const Kernels& kernels, double* largest) {
     RowFault fault = fault_of_shape(rows, size);
     if (fault) return fault;
-    const Scan scan = size > 0 ? kernels.scan[wide_values](rows, dim) : Scan{true, true};
+    const Scan scan = size > 0 ? kernels.scan[wide_values](rows, dim) : Scan{true, true, true};
+    if (largest != nullptr) *largest = scan.values_small ? SMALL_VALUE : LIMIT;
     if (!scan.indices_fit || !scan.values_fit) fault = fault_of_entries(rows, wide_values, dim);
     if (loss == nullptr || are_plain_labels(rows, loss->labels)) return fault;
     // A row before the first with a bad entry may have a bad label: the first bad row of all is the one to name.

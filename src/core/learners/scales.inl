@@ -137,6 +137,13 @@ inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTab
     predict_inside<T, L, unconstrained, raise>(rows, wide, c, boxes, cells, from, to, end, score, kept);
 }
 
+template <class T, int L, bool unconstrained>
+FTPRL_LANE_BY_LANE inline void predict_narrow(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes,
+                                              Coordinate<T, L>* cells, std::int64_t from, std::int64_t to,
+                                              std::int64_t end, D* score, D* kept) {
+    predict_inside<T, L, unconstrained, true>(rows, wide, c, boxes, cells, from, to, end, score, kept);
+}
+
 // Of a row that will be learned: with cells of float64 it has to be inside its caller, or eight scales are 4 to 7 %
 // slower with SSE2; with cells of float32 it makes no difference.
 template <class T, int L, bool unconstrained>
@@ -146,7 +153,7 @@ FTPRL_INSIDE void predict_learned(const Rows& rows, bool wide, const Lanes<L>& c
     if constexpr (sizeof(T) == sizeof(double)) {
         predict_inside<T, L, unconstrained, true>(rows, wide, c, boxes, cells, from, to, end, score, kept);
     } else {
-        predict<T, L, unconstrained, true>(rows, wide, c, boxes, cells, from, to, end, score, kept);
+        predict_narrow<T, L, unconstrained>(rows, wide, c, boxes, cells, from, to, end, score, kept);
     }
 }
 
@@ -156,10 +163,10 @@ inline void fetch_gradients(const double* S, std::size_t cell) {
     for (int l = 0; l < L; l += 2) fetch(S + cell * (4 * L) + 4 * l);
 }
 
-template <class T, int L, bool unconstrained, bool receipt>
-inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
-                      std::int64_t to, std::int64_t end, const D* slope, const D* kept, double* sums_of_gradients,
-                      RegretSums (*sums)[L]) {
+template <class T, int L, bool unconstrained, bool receipt, bool small>
+inline void learn_entries(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
+                          std::int64_t to, std::int64_t end, const D* slope, const D* kept, double* sums_of_gradients,
+                          RegretSums (*sums)[L]) {
     const std::int64_t next = to + FAR<Coordinate<T, L>> <= end ? FAR<Coordinate<T, L>> : 0;
     for (std::int64_t p = from; p < to; ++p) {
         Coordinate<T, L>& cell = cells[rows.indices[p]];
@@ -170,7 +177,8 @@ inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate
         for (int l = 0; l < L; ++l) {
             const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             Four<T> z, R;
-            const D g = Step<T, unconstrained, receipt>::of(c.play[l], c.inverse[l], slope[l], b, z, R, sums[j][l]);
+            const D g =
+                Step<T, unconstrained, receipt, small>::of(c.play[l], c.inverse[l], slope[l], b, z, R, sums[j][l]);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
             if constexpr (receipt) {
@@ -178,6 +186,29 @@ inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate
                 store(S, load(S) + g);
             }
         }
+    }
+}
+
+template <class T, int L>
+inline bool are_small(const D* slope, double largest) {
+    D small = all(1.0);
+    for (int l = 0; l < L; ++l) {
+        small = where_positive(all(LARGEST_GRADIENT<T>) - size(slope[l]) * all(largest), small);
+    }
+    return sum(small) == 4.0;
+}
+
+// Nearly all rows have small gradients.
+template <class T, int L, bool unconstrained, bool receipt>
+inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
+                      std::int64_t to, std::int64_t end, const D* slope, const D* kept, double* sums_of_gradients,
+                      RegretSums (*sums)[L]) {
+    if (are_small<T, L>(slope, rows.largest)) {
+        learn_entries<T, L, unconstrained, receipt, true>(rows, wide, c, cells, from, to, end, slope, kept,
+                                                          sums_of_gradients, sums);
+    } else {
+        learn_entries<T, L, unconstrained, receipt, false>(rows, wide, c, cells, from, to, end, slope, kept,
+                                                           sums_of_gradients, sums);
     }
 }
 

@@ -183,20 +183,20 @@ void Learner::add_terms(int k, std::int64_t entry, double h, double held, double
     const bool labelled = s_.labelled(), free = !labelled && (unconstrained_ || entry < 0);
     const double inverse = labelled ? std::min(rate, LARGEST) : (held > 0.0 ? std::min(h / held, LARGEST) : 0.0);
     const double pulled = labelled ? std::fabs(g) + std::fabs(sigma * x) : std::fabs(g);
-    const double proximal = sigma * x * x, lost = kept - moved;
+    const double proximal = sigma * x * x, lost = kept - moved, pull = held > 0.0 ? g * h / held : 0.0;
     const double size = labelled ? std::fabs(kept) + pulled : std::fabs(kept);
     const double lost_at_most = narrow ? std::fabs(lost) : 0x1p-52 * size * (met ? 1.0 : 0.0);
     double out[SUMS];
     out[0] = g * x;
     out[1] = proximal;
-    out[2] = labelled ? g * g * inverse : (held > 0.0 ? g * g * h / held : 0.0);
+    out[2] = labelled ? g * g * inverse : g * pull;
     out[3] = labelled && !narrow ? 0.0 : lost * ((g + 0.5 * lost) * inverse - x);
     out[4] = labelled ? std::fabs(g) * std::fabs(x) + std::fabs(proximal) : std::fabs(g) * std::fabs(x);
     const double left = labelled ? pulled + std::fabs(kept) : std::fabs(g) + std::fabs(kept);
     out[5] = (left + lost_at_most) * (std::fabs(x) + (std::fabs(g) + lost_at_most) * inverse);
     if (free) {  // x = -z / Q: the second order of the drift and most sizes are bounded by other sums, unless z is tiny
         const bool tiny = narrow && std::fabs(kept) < SMALLEST_NORMAL_FLOAT;
-        out[3] = lost * ((held > 0.0 ? g * h / held : 0.0) - x) + (tiny ? 0.5 * lost * lost * inverse : 0.0);
+        out[3] = lost * (pull - x) + (tiny ? 0.5 * lost * lost * inverse : 0.0);
         out[5] = std::fabs(z * x) + (tiny ? out[5] : 0.0);
     }
     for (int j = 0; j < SUMS; ++j) (entry < 0 ? own_[j][k] : terms_[j * terms_.size() / SUMS + entry]) = out[j];

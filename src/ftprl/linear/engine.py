@@ -234,10 +234,9 @@ class Engine(LearnerState):
             finally:
                 self._arrivals = None
 
-    def _core_arrivals(self, rows: slice) -> tuple[Vector | None, NDArray[np.int64] | None, list[int]]:
+    def _core_arrivals(self, rows: slice) -> tuple[Vector, NDArray[np.int64], list[int]]:
         """The arrivals of some rows as the core takes them, with the scales of today, and their columns."""
-        if self._arrivals is None:
-            return None, None, []
+        assert self._arrivals is not None
         arrivals, arrival_of = self._arrivals
         every = self._all_scales
         columns = [*(every.index(scale) for scale in self._spec.scales), *range(len(every), len(every) + 3)]
@@ -316,8 +315,11 @@ class Engine(LearnerState):
     ) -> LossTotals:
         """Learn a batch and drop scales at the row numbers at which that is decided."""
         start = self._rows_until_review(batch)
-        if start < len(batch):
-            self._check(batch)
+        if start == len(batch):  # nearly always: the shortest way is for this
+            totals = self._learn(batch, scores, losses, baselines, slice(0, start))
+            self._review_scales()
+            return totals
+        self._check(batch)
         totals = self._learn(batch[:start], scores, losses, baselines, slice(0, start))
         self._review_scales()
         while start < len(batch):
@@ -335,7 +337,7 @@ class Engine(LearnerState):
             scores = scores[rows]
         if losses is not None and rows != slice(0, len(losses)):
             losses = losses[rows]
-        arrivals, arrival_of, columns = self._core_arrivals(rows)
+        arrivals, arrival_of, columns = (None, None, []) if self._arrivals is None else self._core_arrivals(rows)
         try:
             loss, weight, count = self._core.learn(
                 batch.indptr,

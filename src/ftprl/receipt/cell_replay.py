@@ -137,7 +137,7 @@ class CellArithmetic:
         a value of 0 is not `met`. Where x is `free`, -z / Q, the second order of the drift and most sizes of the step
         are bounded by other sums, unless `kept` is below the normal numbers of a float32.
         """
-        stability = np.divide(g * g * self._h, held, out=np.zeros_like(g), where=held > 0)
+        pull = np.divide(g * self._h, held, out=np.zeros_like(g), where=held > 0)
         with np.errstate(over="ignore"):
             inverse = np.divide(self._h, held, out=np.zeros_like(g), where=held > 0)
         inverse = np.minimum(inverse, np.finfo(np.float64).max)
@@ -150,7 +150,6 @@ class CellArithmetic:
         else:
             tiny = (np.abs(after) < LEAST_NORMAL) & narrow
             small = np.where(tiny, lost, 0.0)
-            pull = np.divide(g * self._h, held, out=np.zeros_like(g), where=held > 0)
             drift = lost * (pull - x) + 0.5 * small * small * inverse
             step_size = np.abs(z * x) + np.where(tiny, step_size, 0.0)
-        return g * x, sigma * x * x, stability, drift, np.abs(g) * np.abs(x), step_size
+        return g * x, sigma * x * x, g * pull, drift, np.abs(g) * np.abs(x), step_size

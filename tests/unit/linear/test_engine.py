@@ -198,6 +198,27 @@ def test_rows_of_every_length(length: int) -> None:
     assert engine.weights().tolist() == pytest.approx([x] * length + [0.0] * (16 - length))
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("receipt", [False, True])
+def test_long_and_short_rows_are_learned_as_one_by_one(loss: str, receipt: bool) -> None:
+    """How far ahead cells are fetched depends on the rows of a batch: on what is learned it has no influence."""
+    rng = np.random.default_rng(8)
+    for lengths in ([0, 1, 2, 700, 3, 0, 90, 377, 5, 1, 400], [2000, 1, 3000, 0, 1500], [4, 0, 3, 5] * 9, [800] * 4):
+        rows = [dict.fromkeys(rng.choice(5000, size, replace=False).tolist(), 1.0) for size in lengths]
+        batch = Batch.from_rows(rows, y=np.where(rng.random(len(rows)) < 0.5, 1.0, -1.0))
+        spec = Spec(loss=loss, dim=5000)
+        whole, single = Engine(spec, receipt=receipt), Engine(spec, receipt=receipt)
+        scores, own = np.empty(len(rows)), np.empty(len(rows))
+        whole.learn(batch, scores=scores)
+        for r in range(len(rows)):
+            single.learn(batch[r : r + 1], scores=own[r : r + 1])
+        np.testing.assert_array_equal(scores, own)
+        np.testing.assert_array_equal(whole.cells, single.cells)
+        np.testing.assert_array_equal(
+            whole.score(batch), [float(single.score(batch[r : r + 1])[0]) for r in range(len(rows))]
+        )
+
+
 def test_other_threads_run_meanwhile() -> None:
     engine, n = Engine(Spec(dim=64)), 200_000
     rows = Batch(np.arange(n + 1), np.zeros(n, np.uint32), np.ones(n, np.float32), np.ones(n), np.ones(n))
