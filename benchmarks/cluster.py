@@ -11,8 +11,8 @@
 
 `--plan` is workers (whole runs), servers (whole runs) or rounds (only the rounds over servers, whose rows are there).
 All commands write to and read from the folder `--folder` (the rows, stages.json, rounds.json, checked.json). The
-numbers and what follows from them are in docs/cluster.md. A run on simulated nodes shares the cores of this machine:
-the model is asked for the same.
+numbers and what follows from them are in docs/guide-measurements.md. A run on simulated nodes shares the cores of
+this machine: the model is asked for the same.
 """
 
 from __future__ import annotations

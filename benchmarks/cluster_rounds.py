@@ -1,4 +1,4 @@
-"""A model of rounds over servers (docs/cluster.md): what each part costs, measured alone, and all parts together.
+"""A model of rounds over servers (docs/guide-measurements.md): the cost of each part, and all together.
 
 `Costs` has the seconds of each stage of a round, of a call from one process to another, and of a byte on its way.
 `simulate` plays rounds with them: every reader, server and the mixer does one thing at a time, in the order in which it

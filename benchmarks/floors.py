@@ -1,6 +1,6 @@
 """The floor of real streams beside the best fixed weights that scikit-learn finds at the same length.
 
-    python benchmarks/floors.py ../shared/data [--write docs/receipt-reference.md]
+    python benchmarks/floors.py DATA [--write docs/guide-measurements.md]
 
 prints a table in Markdown; with --write it replaces the one between the markers of that page.
 """

@@ -173,7 +173,7 @@ _PACK: dict[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,
     ".zst": _zstd,
 }
-_SUFFIXES = {
+SUFFIXES = {
     "vw": [".vw"],
     "libsvm": [".libsvm"],
     "table": [".csv", ".tsv"],
@@ -208,10 +208,10 @@ class Files:
     name, suffix = "files", ""
 
     def __init__(self, folder: Path) -> None:
-        self.corpus = {kind: [p.read_bytes() for p in sorted((CORPUS / kind).glob("*"))] for kind in _SUFFIXES}
+        self.corpus = {kind: [p.read_bytes() for p in sorted((CORPUS / kind).glob("*"))] for kind in SUFFIXES}
 
     def make(self, rng: random.Random) -> tuple[bytes, str]:
-        kind, packing = rng.choice(list(_SUFFIXES)), rng.choice(list(_PACK))
+        kind, packing = rng.choice(list(SUFFIXES)), rng.choice(list(_PACK))
         body = rng.choice(self.corpus[kind])
         if rng.random() < 0.6:
             body = mutated(body, rng, _TOKENS)
@@ -225,7 +225,7 @@ class Files:
                 rng,
                 [body[:40], bytes(4), *_MAGIC, _PACK[packing](b"1 |a b\n")],
             )
-        return body, rng.choice(_SUFFIXES[kind]) + packing
+        return body, rng.choice(SUFFIXES[kind]) + packing
 
     def run(self, path: Path, rng: random.Random) -> None:
         from ftprl import data

@@ -48,7 +48,7 @@ def test_every_model_of_the_corpus_is_refused(path: Path) -> None:
 
 def test_every_file_of_the_corpus_is_read_or_refused(tmp_path: Path) -> None:
     files = targets.Files(tmp_path)
-    for kind, suffixes in targets._SUFFIXES.items():
+    for kind, suffixes in targets.SUFFIXES.items():
         for body in files.corpus[kind]:
             for seed in range(4):
                 path = tmp_path / f"a{suffixes[0]}"

@@ -75,12 +75,16 @@ def private_names(tree: ast.AST) -> set[str]:
         elif isinstance(node, ast.Import):
             imported |= {alias.name.split(".")[0] for alias in node.names if alias.name.split(".")[0] == "ftprl"}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr) and not re.fullmatch(PUBLIC, node.attr):
+        if (
+            isinstance(node, ast.Attribute)
+            and re.match(r"_[A-Za-z]", node.attr)
+            and not re.fullmatch(PUBLIC, node.attr)
+        ):
             if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "os", "sys")):
                 taken.add(node.attr)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
             target = [a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            taken |= {name for name in target if re.search(r"(^|\.)_[a-z]", name.replace("ftprl._core", ""))}
+            taken |= {name for name in target if re.search(r"(^|\.)_[A-Za-z]", name.replace("ftprl._core", ""))}
     return taken if imported else set()
 
 

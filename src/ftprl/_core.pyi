@@ -55,7 +55,7 @@ def play_round(
     largest: NDArray[np.float64],
     squares: NDArray[np.float64],
     x: NDArray[np.float64],
-    places: NDArray[np.uint32] | None = None,
+    local_slots: NDArray[np.uint32] | None = None,
 ) -> None: ...
 def score_round(
     learner: Learner,
@@ -97,7 +97,7 @@ def step_round(
     x: NDArray[np.float64],
     g: NDArray[np.float64],
     sums: NDArray[np.float64],
-    places: NDArray[np.uint32] | None = None,
+    local_slots: NDArray[np.uint32] | None = None,
 ) -> None: ...
 def count_round(
     learner: Learner, y: NDArray[np.float64], weight: NDArray[np.float64], losses: NDArray[np.float64]
@@ -300,7 +300,7 @@ class CompiledReplay:
     def learn(
         self,
         indptr: NDArray[np.int64],
-        place: NDArray[np.int32],
+        cell: NDArray[np.int32],
         value: NDArray[np.float64],
         y: NDArray[np.float64],
         weight: NDArray[np.float64],

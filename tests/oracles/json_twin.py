@@ -68,7 +68,7 @@ def features(value: Any, name: str, ignore: set[str]) -> Iterator[tuple[str, flo
 
 
 def _elements(values: list[Any], name: str) -> Iterator[tuple[str, float]]:
-    for place, value in enumerate(values):
+    for position, value in enumerate(values):
         value = _checked(value)
         if isinstance(value, list):
             raise Bad
@@ -77,7 +77,7 @@ def _elements(values: list[Any], name: str) -> Iterator[tuple[str, float]]:
         if isinstance(value, _Pairs):
             yield from _entry(value, name)
         elif _is_number(value):
-            yield f"{name}.{place}", float(value)
+            yield f"{name}.{position}", float(value)
         elif value != "":
             yield f"{name}={_text(value)}", 1.0
 

@@ -34,11 +34,11 @@ def binned(scores: list[float], predictions: list[float], y: list[float], weight
     for number, (_, p, label, w) in zip(numbers, rows, strict=True):
         r = label - p
         table[number - min(numbers)] += [w, w * p, w * r, w * r * r]
-        place = RESIDUAL_BINS if r == 0.0 else top - key_of(abs(r))
-        if place >= RESIDUAL_BINS:
+        number = RESIDUAL_BINS if r == 0.0 else top - key_of(abs(r))
+        if number >= RESIDUAL_BINS:
             near_zero += w
         else:
-            (below if r < 0 else above)[place] += w
+            (below if r < 0 else above)[number] += w
     return {
         "width": width,
         "first": min(numbers),

@@ -161,7 +161,7 @@ def test_docs_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "## good" in Path("docs/paper.md").read_text()
 
 
-def test_steps_are_told_as_they_happen() -> None:
+def test_steps_are_reported_as_they_happen() -> None:
     heard: list[runner.ExperimentProgress] = []
     runner.run([fake("a", 0.1), fake("b", 0.1)], on_progress=heard.append)
     assert [(p.name, p.text, p.done, p.total) for p in heard] == [

@@ -131,7 +131,7 @@ def test_a_coordinate_that_can_hardly_move_is_still_one() -> None:
     assert_chain(game)
 
 
-def test_a_gradient_that_is_nearly_out_of_range_is_paid_for() -> None:
+def test_a_gradient_that_is_nearly_out_of_range_is_charged() -> None:
     """What lies outside range(Q) by 1e-7 of the gradient is not dropped."""
     Q = np.array([[1.0, 0.0], [0.0, 0.0]])
     v = np.array([1.0, 5e-8])

@@ -144,10 +144,10 @@ nb::tuple sample_cells(const nb::list& parts, const nb::object& column, std::siz
         const auto* described = inside<ArrowSchema>(part[0], "arrow_schema");
         const auto* held = inside<ArrowArray>(part[1], "arrow_array");
         if (!column.is_none()) {
-            const auto place = nb::cast<std::int64_t>(column);
-            if (place < 0 || place >= described->n_children) throw nb::index_error("no such column");
-            described = described->children[place];
-            held = held->children[place];
+            const auto number = nb::cast<std::int64_t>(column);
+            if (number < 0 || number >= described->n_children) throw nb::index_error("no such column");
+            described = described->children[number];
+            held = held->children[number];
         }
         const ftprl::ArrowColumn cells(*described, *held, 0);
         const std::size_t rows = std::min(most, cells.size());

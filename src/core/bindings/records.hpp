@@ -45,7 +45,7 @@ private:
     void note_keys(const nanobind::dict& items);
     void forget_order() noexcept;
 
-    std::vector<Key> keys_;  // by their hashes; as many places as a power of two, half of them free
+    std::vector<Key> keys_;  // by their hashes; as many entries as a power of two, half of them free
     std::size_t key_count_ = 0;
     nanobind::list names_in_order_;
     std::vector<Key> order_;           // the keys of a dict that was read, all of them texts whose names last

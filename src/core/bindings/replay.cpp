@@ -124,15 +124,15 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
         CompiledReplay{std::move(arrays), static_cast<std::int64_t>(cell_count), std::move(learner)});
 }
 
-void check_places(const CompiledReplay& self, const Column<std::int32_t>& place, const Column<double>& value) {
-    check_length("value", value.size(), static_cast<std::int64_t>(place.size()));
-    for (std::size_t i = 0; i < place.size(); ++i) {
-        if (place.data()[i] < 0 || place.data()[i] >= self.cell_count)
-            throw nb::value_error("a place is outside the table");
+void check_cells(const CompiledReplay& self, const Column<std::int32_t>& cell, const Column<double>& value) {
+    check_length("value", value.size(), static_cast<std::int64_t>(cell.size()));
+    for (std::size_t i = 0; i < cell.size(); ++i) {
+        if (cell.data()[i] < 0 || cell.data()[i] >= self.cell_count)
+            throw nb::value_error("a cell is outside the table");
     }
 }
 
-void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Column<std::int32_t>& place,
+void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Column<std::int32_t>& cell,
            const Column<double>& value, const Column<double>& y, const Column<double>& weight, Numbers losses,
            Numbers predictions) {
     const auto rows = static_cast<std::int64_t>(y.size());
@@ -140,9 +140,9 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
     check_length("predictions", predictions.size(), rows);
     check_length("weight", weight.size(), rows);
     check_length("indptr", indptr.size(), rows + 1);
-    check_places(self, place, value);
+    check_cells(self, cell, value);
     const std::int64_t* ends = indptr.data();
-    const auto entries = static_cast<std::int64_t>(place.size());
+    const auto entries = static_cast<std::int64_t>(cell.size());
     for (std::int64_t r = 0; r < rows; ++r) {
         if (ends[r] < 0 || ends[r] > ends[r + 1] || ends[r + 1] > entries)
             throw nb::value_error("indptr needs to rise");
@@ -152,7 +152,7 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
         if (!(weight.data()[r] > 0.0) || y.data()[r] != y.data()[r]) continue;
         const std::int64_t from = ends[r];
         losses.data()[r] = self.learner->learn(
-            {place.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r], weight.data()[r]},
+            {cell.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r], weight.data()[r]},
             predictions.data()[r]);
     }
 }
@@ -162,7 +162,7 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
 void ftprl::bindings::bind_replay(nb::module_& m) {
     nb::class_<CompiledReplay>(m, "CompiledReplay", "A second learner for verify; it writes into arrays of the caller.")
         .def(nb::new_(&make), nb::arg("settings"), nb::arg("arrays"))
-        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("place").noconvert(), nb::arg("value").noconvert(),
+        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("cell").noconvert(), nb::arg("value").noconvert(),
              nb::arg("y").noconvert(), nb::arg("weight").noconvert(), nb::arg("losses").noconvert(),
              nb::arg("predictions").noconvert(),
              "Predict and learn rows; losses are written, and predictions unless the loss is the log loss.");

@@ -1,4 +1,4 @@
-// The pieces of a round of several rows for Python: a round over tables in several places is put together of these.
+// The phases of a round of several rows for Python, for tables that are spread over several processes.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -156,22 +156,22 @@ void bind_numbering(nb::module_& m) {
             "The slots that at least half of the learned rows have, in order.");
 }
 
-// ---- pieces ----
+// ---- phases ----
 
-// Where the table of a learner has the coordinates with these slots: there, or at places of its own.
-const std::uint32_t* places_of(const Learner& learner, const Column<std::uint32_t>& slots,
-                               const std::optional<Column<std::uint32_t>>& places) {
-    if (places) check_length("places", places->size(), static_cast<std::int64_t>(slots.size()));
-    check_slots(learner, places ? *places : slots);
-    return places ? places->data() : nullptr;
+// Where the table of a learner has the coordinates with these slots: there, or at slots of its own.
+const std::uint32_t* local_slots_of(const Learner& learner, const Column<std::uint32_t>& slots,
+                                    const std::optional<Column<std::uint32_t>>& local_slots) {
+    if (local_slots) check_length("local_slots", local_slots->size(), static_cast<std::int64_t>(slots.size()));
+    check_slots(learner, local_slots ? *local_slots : slots);
+    return local_slots ? local_slots->data() : nullptr;
 }
 
 void play_round(Learner& learner, const Column<std::uint32_t>& slots, const Column<double>& rows,
                 const Column<double>& largest, const Column<double>& squares, const Target<2>& x,
-                const std::optional<Column<std::uint32_t>>& places) {
+                const std::optional<Column<std::uint32_t>>& local_slots) {
     check_loss(learner);
     const auto count = static_cast<std::int64_t>(slots.size());
-    const std::uint32_t* where = places_of(learner, slots, places);
+    const std::uint32_t* where = local_slots_of(learner, slots, local_slots);
     check_length("rows", rows.size(), count);
     check_length("largest", largest.size(), count);
     check_length("squares", squares.size(), count);
@@ -245,10 +245,10 @@ ftprl::ShardSums& shards_of(const ShardArray& sums) {
 
 void step_round(Learner& learner, const Column<std::uint32_t>& slots, const Column<double>& rows,
                 const Column<double>& largest, double heaviest, const Matrix& x, const Matrix& g,
-                const ShardArray& sums, const std::optional<Column<std::uint32_t>>& places) {
+                const ShardArray& sums, const std::optional<Column<std::uint32_t>>& local_slots) {
     check_loss(learner);
     const auto count = static_cast<std::int64_t>(slots.size());
-    const std::uint32_t* where = places_of(learner, slots, places);
+    const std::uint32_t* where = local_slots_of(learner, slots, local_slots);
     check_length("rows", rows.size(), count);
     check_length("largest", largest.size(), count);
     check_lanes(learner, "x", x, slots.size());
@@ -303,8 +303,9 @@ void ftprl::bindings::bind_rounds(nb::module_& m) {
     bind_slot_numbers(m);
     const auto array = [](const char* name) { return nb::arg(name).noconvert(); };
     m.def("play_round", &play_round, nb::arg("learner"), array("slots"), array("rows"), array("largest"),
-          array("squares"), array("x"), array("places").none() = nb::none(),
-          "Raise the units of coordinates by what the rows of a round have of them, and write what they play. `places` "
+          array("squares"), array("x"), array("local_slots").none() = nb::none(),
+          "Raise the units of coordinates by what the rows of a round have of them, and write what they play. "
+          "`local_slots` "
           "are where the table has the coordinates, if not at their slots.");
     m.def("score_round", &score_round, nb::arg("learner"), array("indptr"), array("coordinates"), array("values"),
           array("x"), array("scores"), "The products of rows with what was played, by lane.");
@@ -316,7 +317,7 @@ void ftprl::bindings::bind_rounds(nb::module_& m) {
           array("y"), array("weight"), array("slopes"), array("sums"),
           "Add the gradients of a block of rows to the sums of their coordinates.");
     m.def("step_round", &step_round, nb::arg("learner"), array("slots"), array("rows"), array("largest"),
-          nb::arg("heaviest"), array("x"), array("g"), array("sums"), array("places").none() = nb::none(),
+          nb::arg("heaviest"), array("x"), array("g"), array("sums"), array("local_slots").none() = nb::none(),
           "One step for each coordinate that `rows` are learned of; receipts add to `sums` by shard.");
     m.def(
         "add_round_sums", [](Learner& learner, const ShardArray& sums) { learner.add_round_sums(shards_of(sums)); },

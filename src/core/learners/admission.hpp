@@ -36,26 +36,26 @@ inline bool is_admitted(std::uint8_t& state, const AdmissionRule& rule, bool lea
     return yes;
 }
 
-// The same with counts in a filter of few bytes, for many cells: each cell has SKETCH_PLACES counters among them, which
+// The same with counts in a filter of few bytes, for many cells: each cell has COUNTERS_PER_CELL counters, which
 // it shares with others, and its count is the least of them. A row adds 1 to those that are the least, and to none from
 // `after` on. So no count is too small; one that is too large admits a feature too early.
-constexpr int SKETCH_PLACES = 4;
+constexpr int COUNTERS_PER_CELL = 4;
 
 inline bool is_admitted_by_sketch(std::uint8_t* counters, std::uint64_t size, const AdmissionRule& rule, bool learns,
                                   bool is_number, std::uint64_t slot) noexcept {
     const std::uint64_t bits = coin(rule.seed, slot, 0), step = coin(rule.seed, slot, 1) | 1;
-    std::uint8_t* places[SKETCH_PLACES];
+    std::uint8_t* own[COUNTERS_PER_CELL];
     std::uint8_t least = ADMITTED;
-    for (int k = 0; k < SKETCH_PLACES; ++k) {
-        places[k] = counters + (bits + static_cast<std::uint64_t>(k) * step) % size;
-        least = *places[k] < least ? *places[k] : least;
+    for (int k = 0; k < COUNTERS_PER_CELL; ++k) {
+        own[k] = counters + (bits + static_cast<std::uint64_t>(k) * step) % size;
+        least = *own[k] < least ? *own[k] : least;
     }
     if (least >= rule.after || !learns) return least >= rule.after;
-    for (std::uint8_t* const place : places) {
+    for (std::uint8_t* const counter : own) {
         if (is_number) {
-            *place = *place < rule.after ? rule.after : *place;
-        } else if (*place == least) {
-            *place = static_cast<std::uint8_t>(least + 1);
+            *counter = *counter < rule.after ? rule.after : *counter;
+        } else if (*counter == least) {
+            *counter = static_cast<std::uint8_t>(least + 1);
         }
     }
     return is_number;

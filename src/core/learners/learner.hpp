@@ -76,7 +76,7 @@ public:
 
     // All rows as one round, whatever their number; `block` of those that are learned at a time are a block of it.
     Totals learn_round(const Rows& rows, bool wide_values, const RowOutputs& out, std::int64_t block);
-    // The pieces of a round (rounds.hpp). Arrays by lane have round_stride() numbers for each row or coordinate; the
+    // The phases of a round (rounds.hpp). Arrays by lane have round_stride() numbers for each row or coordinate; the
     // cells of coordinates are found here.
     int round_stride() const;
     void play_round(RoundCoordinates coordinates, double* x);
@@ -185,7 +185,7 @@ protected:
     virtual GradientSums gradient_sums() const = 0;  // with a receipt
     // Before cells are written from outside: have them together where `gradient_sums` says.
     virtual void join_parts() {}
-    // What the pieces of a round work on, and one of the three sums of the regret of a scale. Not of several classes.
+    // What the phases of a round work on, and one of the three sums of the regret of a scale. Not of several classes.
     virtual ScaleState round_state() const = 0;
     virtual double* regret_sum(int sum, int scale) = 0;
     ReceiptState receipt_state() const;

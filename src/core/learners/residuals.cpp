@@ -35,7 +35,7 @@ struct Moments {
     double rows, weight, absolute, label, label_squares;
 };
 
-// The place of a number among bins that need not change for it; -1 for any other number. A width is a power of two, so
+// The index of a number among bins that need not change for it; -1 for any other number. A width is a power of two, so
 // that its reciprocal divides to the same bits.
 struct QuickBins {
     explicit QuickBins(const ResidualState& s)
@@ -45,17 +45,17 @@ struct QuickBins {
           first_number(reciprocal == reciprocal ? static_cast<std::int64_t>(s.first) : 0),
           top(s.top < MOST ? static_cast<std::int64_t>(s.top) : -1) {}
 
-    std::int64_t place_of(double score) const {
+    std::int64_t prediction_bin_of(double score) const {
         const double scaled = score * reciprocal;
         if (!(scaled >= first && scaled < end)) return -1;
         const auto number = static_cast<std::int64_t>(scaled);  // rounded towards 0
         return number - static_cast<std::int64_t>(scaled < static_cast<double>(number)) - first_number;
     }
-    std::int64_t size_place_of(double size) const {
+    std::int64_t size_bin_of(double size) const {
         std::uint64_t bits = 0;
         std::memcpy(&bits, &size, sizeof bits);
-        const std::int64_t place = top - static_cast<std::int64_t>(bits >> SHIFT);
-        return size > 0.0 && place >= 0 && place < RESIDUAL_BINS ? place : -1;
+        const std::int64_t index = top - static_cast<std::int64_t>(bits >> SHIFT);
+        return size > 0.0 && index >= 0 && index < RESIDUAL_BINS ? index : -1;
     }
 
     static constexpr double MOST = 0x1p52, NONE = std::numeric_limits<double>::quiet_NaN();
@@ -80,18 +80,18 @@ void Residuals::add(const double* score, const double* prediction, const double*
         m.absolute += w * size;
         m.label += w / m.weight * d;
         m.label_squares += w * d * (y[r] - m.label);
-        const std::int64_t place = quick.place_of(score[r]), size_place = quick.size_place_of(size);
-        PredictionBin& bin = place >= 0 ? s.predictions[place] : bin_of(score[r]);
+        const std::int64_t prediction_bin = quick.prediction_bin_of(score[r]), size_bin = quick.size_bin_of(size);
+        PredictionBin& bin = prediction_bin >= 0 ? s.predictions[prediction_bin] : bin_of(score[r]);
         bin.weight += w;
         bin.prediction += w * prediction[r];
         bin.residual += w * residual;
         bin.squares += w * (residual * residual);
-        if (size_place >= 0) {
-            sides[residual > 0.0][size_place] += w;
+        if (size_bin >= 0) {
+            sides[residual > 0.0][size_bin] += w;
         } else {
             add_residual(residual, w);
         }
-        if (place < 0 || size_place < 0) quick = QuickBins(s);
+        if (prediction_bin < 0 || size_bin < 0) quick = QuickBins(s);
     }
     s.rows = m.rows;
     s.weight = m.weight;
@@ -151,11 +151,11 @@ void Residuals::add_residual(double residual, double weight) {
     ResidualState& s = state_;
     const double number = bin_number(std::fabs(residual));
     if (number > s.top) raise_top(number);
-    const double place = s.top - number;
-    if (residual == 0.0 || !(place < RESIDUAL_BINS)) {
+    const double index = s.top - number;
+    if (residual == 0.0 || !(index < RESIDUAL_BINS)) {
         s.near_zero += weight;
     } else {
-        (residual < 0.0 ? s.below : s.above)[static_cast<int>(place)] += weight;
+        (residual < 0.0 ? s.below : s.above)[static_cast<int>(index)] += weight;
     }
 }
 

@@ -1,4 +1,4 @@
-// How a learner takes rounds of several rows: it cuts the rows into rounds, and puts the pieces of rounds.hpp together.
+// How a learner takes rounds of several rows: it cuts the rows into rounds, and runs the phases of rounds.hpp.
 #include "learners/rounds.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::int64_t round_size(std::int64_t learned, std::int64_t most, std::int64_t gr
     return power_of_two_within(std::max<std::int64_t>(1, std::min(most, growth > 0 ? learned / growth : most)));
 }
 
-// ---- the pieces, on the cells of this learner ----
+// ---- the phases, on the cells of this learner ----
 
 const RoundSet& Learner::round_set() const {
     const int wide = wide_cells() ? 1 : 0, sums = receipt() ? 1 : 0, free = unconstrained_ ? 1 : 0;
@@ -46,10 +46,10 @@ const RoundSet& Learner::round_set() const {
 int Learner::round_stride() const { return scales() == 1 ? 1 : (scales() + 3) / 4 * 4; }
 
 const std::uint32_t* Learner::cells_of_round(const RoundCoordinates& coordinates) {
-    const std::uint32_t* places = coordinates.places == nullptr ? coordinates.slots : coordinates.places;
+    const std::uint32_t* slots = coordinates.local_slots == nullptr ? coordinates.slots : coordinates.local_slots;
     round_cells_.resize(static_cast<std::size_t>(coordinates.count));
     for (std::size_t i = 0; i < round_cells_.size(); ++i) {
-        round_cells_[i] = static_cast<std::uint32_t>(claim_cell(places[i]));
+        round_cells_[i] = static_cast<std::uint32_t>(claim_cell(slots[i]));
     }
     return round_cells_.data();
 }
@@ -183,7 +183,7 @@ Totals Learner::learn_singly(const Rows& rows, bool wide_values, const RowOutput
     if (rows.count == 0) return {};
     const std::int64_t first = rows.indptr[0];
     std::vector<std::int64_t> indptr(rows.indptr, rows.indptr + rows.count + 1);
-    for (std::int64_t& place : indptr) place -= first;
+    for (std::int64_t& end : indptr) end -= first;
     Rows own = rows;
     own.indptr = indptr.data();
     own.indices += first;

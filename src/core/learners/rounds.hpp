@@ -2,7 +2,7 @@
 // then takes one step with the sum of its gradients. Coordinates that most rows have, the hot ones, and the intercept
 // step row by row. Plain data only, as in kernel.hpp.
 //
-// A round is done in five pieces, in this order, each of which depends on what it is given alone: units and plays of
+// A round is done in five phases, in this order, each of which depends on its arguments alone: units and plays of
 // the coordinates, scores of rows by these plays, the chain of rows (hot coordinates, intercept, losses, mixture), the
 // sums of the gradients, and the steps. Whoever holds part of a table does the first and the last for its part.
 #pragma once
@@ -28,12 +28,13 @@ struct ShardSums {
 struct RoundCoordinates {
     std::int64_t count;
     const std::uint32_t* slots;
-    const std::uint32_t* cells;             // the numbers of their cells
-    const double* rows;                     // the entries of learned rows that have it; 0: not learned, only scored
-    const double* largest;                  // of the |values| in these rows
-    const double* squares;                  // the sum of the squares of these values
-    double heaviest;                        // the largest weight of the learned rows of the round
-    const std::uint32_t* places = nullptr;  // where a table has them, if not by their slots: part of a larger table
+    const std::uint32_t* cells;  // the numbers of their cells
+    const double* rows;          // the entries of learned rows that have it; 0: not learned, only scored
+    const double* largest;       // of the |values| in these rows
+    const double* squares;       // the sum of the squares of these values
+    double heaviest;             // the largest weight of the learned rows of the round
+    const std::uint32_t* local_slots =
+        nullptr;  // where a table has them, if not by their slots: part of a larger table
 };
 
 // Some rows by their coordinates in the round.

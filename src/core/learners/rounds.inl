@@ -1,4 +1,4 @@
-// The pieces of a round of several rows, included behind scales.inl with FTPRL_ROUNDS (the table) defined. The order of
+// The phases of a round of several rows, included behind scales.inl with FTPRL_ROUNDS (the table) defined. The order of
 // all operations is that of docs/rounds.md.
 #include "learners/rounds.hpp"
 

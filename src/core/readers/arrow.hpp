@@ -206,7 +206,7 @@ public:
         return Field{bytes + ends[0], bytes + ends[1], limit_};
     }
 
-    // Texts whose places have eight bytes each, and where these places count from.
+    // Texts whose offsets have eight bytes each, and where these offsets count from.
     bool is_large_text() const noexcept { return type_ == Type::large_text; }
     const Byte* bytes() const noexcept { return static_cast<const Byte*>(bytes_[0]); }
 
@@ -323,15 +323,15 @@ private:
         return (bits[at / 8] >> (at % 8) & 1) != 0;
     }
 
-    // Sixteen bytes each: the length, and then the text itself or its first bytes, its buffer and its place there.
+    // Sixteen bytes each: the length, and then the text itself or its first bytes, its buffer and its offset there.
     Field viewed(std::size_t i) const noexcept {
         const Byte* const view = view_at(i);
-        std::int32_t size = 0, buffer = 0, place = 0;
+        std::int32_t size = 0, buffer = 0, offset = 0;
         std::memcpy(&size, view, 4);
         if (size <= static_cast<std::int32_t>(LONGEST_INSIDE)) return Field{view + 4, view + 4 + size, limit_};
         std::memcpy(&buffer, view + 8, 4);
-        std::memcpy(&place, view + 12, 4);
-        const Byte* first = static_cast<const Byte*>(bytes_[buffer]) + place;
+        std::memcpy(&offset, view + 12, 4);
+        const Byte* first = static_cast<const Byte*>(bytes_[buffer]) + offset;
         return Field{first, first + size, first + size};
     }
 

@@ -1,7 +1,7 @@
 // Cells with several values: lists, maps and the arrays of JSON. What becomes of an element of column "a":
 //
 //   categorical   the feature "a=value", as for a single value
-//   numeric       the feature "a.0", "a.1", ... with the number at that place
+//   numeric       the feature "a.0", "a.1", ... with the number at that position
 //   text          the words of all elements, as for one text
 //   with a name   the feature "a.name" with the number, or "a.name=value" with the text
 #pragma once
@@ -25,11 +25,11 @@ public:
     using CellParser::CellParser;
 
 protected:
-    // The hashes of "a." and what follows, and those of the first places.
+    // The hashes of "a." and what follows, and those of the first numbers.
     struct ElementReader {
         std::string name;
         Prefix inside;
-        std::vector<std::uint64_t> places;
+        std::vector<std::uint64_t> number_hashes;
         std::uint32_t group;
     };
 
@@ -37,12 +37,13 @@ protected:
         return ElementReader{name, Prefix(start_, name + "."), {}, group_of(name, lasts, '.')};
     }
 
-    // The number at place `i`.
+    // The number at position `i` of a list.
     void add_place(ElementReader& reader, std::size_t i, double value) {
-        while (reader.places.size() <= i && reader.places.size() < MOST_PLACES) {
-            reader.places.push_back(hash_of_place(reader, reader.places.size()));
+        while (reader.number_hashes.size() <= i && reader.number_hashes.size() < MOST_HASHES) {
+            reader.number_hashes.push_back(hash_of_number(reader, reader.number_hashes.size()));
         }
-        const std::uint64_t hash = i < reader.places.size() ? reader.places[i] : hash_of_place(reader, i);
+        const std::uint64_t hash =
+            i < reader.number_hashes.size() ? reader.number_hashes[i] : hash_of_number(reader, i);
         if (!rows.log.is_on()) return rows.add(rows.slots()(hash), value);
         const std::string digits = std::to_string(i);
         rows.add_copied(hash, value, reader.group, reinterpret_cast<const Byte*>(digits.data()), digits.size());
@@ -88,9 +89,9 @@ protected:
     }
 
 private:
-    static constexpr std::size_t MOST_PLACES = 1 << 16;  // whose hashes are kept
+    static constexpr std::size_t MOST_HASHES = 1 << 16;  // positions whose hashes are kept
 
-    static std::uint64_t hash_of_place(const ElementReader& reader, std::size_t i) {
+    static std::uint64_t hash_of_number(const ElementReader& reader, std::size_t i) {
         char digits[24];
         const char* const stop = std::to_chars(digits, digits + sizeof digits, i).ptr;
         const auto* const first = reinterpret_cast<const Byte*>(digits);
@@ -99,11 +100,11 @@ private:
     }
 
     bool element(const ColumnReader& column, ElementReader& reader, const ArrowColumn& cells, std::size_t i,
-                 std::size_t place, std::size_t rest) {
+                 std::size_t position, std::size_t rest) {
         if (column.kind == Column::Kind::numeric) {
             double value = 0.0;
             if (!element_number(column, cells, i, value)) return false;
-            if (!std::isnan(value)) add_place(reader, place, value);
+            if (!std::isnan(value)) add_place(reader, position, value);
             return true;
         }
         char scratch[LONGEST_VALUE];

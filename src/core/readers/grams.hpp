@@ -26,7 +26,7 @@ struct GramRule {
     std::size_t words = 0;                  // the longest gram
     std::size_t skips = 0;                  // features left out within a gram, at most
     std::size_t shortest = 0, longest = 0;  // characters of one of a word; 0 for none
-    // The places of a gram's features behind the first, for each kind of gram.
+    // The offsets of a gram's features behind the first, for each kind of gram.
     std::vector<std::vector<std::uint32_t>> masks;
 };
 

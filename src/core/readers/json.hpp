@@ -1,7 +1,7 @@
 // JSON, one object a line: a walk that checks the text and hands each value to whoever reads it.
 //
 // The reader has a type `Scope`, which stands for a value and its name, and these members; those that return a bool
-// return false to stop, having said why:
+// return false to stop, having recorded why:
 //
 //   const ExpectedKey* expected(Scope object)         the key that is probably next, or null
 //   Scope enter_expected(Scope object)                it is

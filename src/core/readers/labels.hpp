@@ -19,7 +19,7 @@ namespace ftprl {
 
 inline constexpr double MISSING = std::numeric_limits<double>::quiet_NaN();
 
-// At most 40 bytes of what was found, in quotes: a message stays one line.
+// At most 40 bytes of the text that was read, in quotes: a message stays one line.
 inline std::string quoted(const Byte* p, const Byte* end) {
     const bool cut = end - p > 40;
     return "'" + std::string(p, cut ? p + 37 : end) + (cut ? "...'" : "'");

@@ -1,8 +1,8 @@
 // Records: rows of named values, such as dictionaries, in which any name may be missing.
 //
-// A name has the kind it was given, or is read by its value: a number is numeric, anything else a category. A value may
-// be a list, whose elements are read as those of JSON's arrays (see elements.hpp). Labels and weights may also be
-// columns beside the records, bound as those of a frame.
+// A name has the kind that was set for it, or is read by its value: a number is numeric, anything else a category. A
+// value may be a list, whose elements are read as those of JSON's arrays (see elements.hpp). Labels and weights may
+// also be columns beside the records, bound as those of a frame.
 #pragma once
 
 #include <cmath>
@@ -44,7 +44,7 @@ public:
         objects_ = names_with_others_inside(names);
     }
 
-    // Whether a name that a record lacks has to be told: then all known names come first, in their order, as in a
+    // Whether a name that a record lacks has to be reported: then all known names come first, in their order, as in a
     // table.
     bool wants_missing() const noexcept { return marks_missing(); }
 
@@ -77,7 +77,7 @@ public:
         passing_.assign(1, std::move(fresh));
         return &passing_.front();
     }
-    // Whether its kind was given.
+    // Whether its kind was set.
     bool knows(const std::string& name) const {
         const auto match = names_.find(name);
         return match != names_.end() && !match->second.by_value;

@@ -21,30 +21,30 @@ namespace ftprl {
 class DistinctCounter {
 public:
     void add(std::uint64_t hash) {
-        hash += hash == 0 ? 1 : 0;  // 0 is a free place
-        if (4 * (count_ + 1) > 3 * places_.size()) grow();
+        hash += hash == 0 ? 1 : 0;  // 0 is a free entry
+        if (4 * (count_ + 1) > 3 * hashes_.size()) grow();
         count_ += put(hash) ? 1 : 0;
     }
     std::size_t count() const noexcept { return count_; }
 
 private:
     bool put(std::uint64_t hash) noexcept {
-        const std::size_t mask = places_.size() - 1;
+        const std::size_t mask = hashes_.size() - 1;
         std::size_t at = hash & mask;
-        while (places_[at] != 0 && places_[at] != hash) at = (at + 1) & mask;
-        const bool is_new = places_[at] == 0;
-        places_[at] = hash;
+        while (hashes_[at] != 0 && hashes_[at] != hash) at = (at + 1) & mask;
+        const bool is_new = hashes_[at] == 0;
+        hashes_[at] = hash;
         return is_new;
     }
     void grow() {
-        std::vector<std::uint64_t> old(places_.empty() ? 16 : 2 * places_.size(), 0);
-        old.swap(places_);
+        std::vector<std::uint64_t> old(hashes_.empty() ? 16 : 2 * hashes_.size(), 0);
+        old.swap(hashes_);
         for (const std::uint64_t hash : old) {
             if (hash != 0) put(hash);
         }
     }
 
-    std::vector<std::uint64_t> places_;
+    std::vector<std::uint64_t> hashes_;
     std::size_t count_ = 0;
 };
 

@@ -20,14 +20,14 @@ using Byte = unsigned char;
 
 namespace detail {
 
-// The place of the lowest bit that is set; `mask` is not 0.
+// The index of the lowest bit that is set; `mask` is not 0.
 inline unsigned lowest_bit(std::uint64_t mask) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     return static_cast<unsigned>(__builtin_ctzll(mask));
 #else
-    unsigned place = 0;
-    for (; (mask & 1) == 0; mask >>= 1) ++place;
-    return place;
+    unsigned index = 0;
+    for (; (mask & 1) == 0; mask >>= 1) ++index;
+    return index;
 #endif
 }
 

@@ -86,7 +86,7 @@ double Learner::rise(double R, double now, double unit, double kappa, double new
 template <class T>
 void Learner::raise(const Row& row) {
     for (std::int64_t i = 0; i < row.size; ++i) {
-        const std::int64_t p = row.place[i];
+        const std::int64_t p = row.cell[i];
         const double a = std::fabs(row.value[i]);
         T& stored = at<T>(cells_.unit, p);
         double unit = static_cast<double>(stored);
@@ -114,10 +114,10 @@ void Learner::play_cells(const Row& row) {
     const int K = s_.count();
     for (std::int64_t i = 0; i < row.size; ++i) {
         const double unit = unit_[i];
-        const double low = cells_.lower == nullptr ? s_.lower : cells_.lower[row.place[i]];
-        const double high = cells_.upper == nullptr ? s_.upper : cells_.upper[row.place[i]];
+        const double low = cells_.lower == nullptr ? s_.lower : cells_.lower[row.cell[i]];
+        const double high = cells_.upper == nullptr ? s_.upper : cells_.upper[row.cell[i]];
         for (int k = 0; k < K; ++k) {
-            const std::int64_t c = static_cast<std::int64_t>(row.place[i]) * K + k;
+            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * K + k;
             const double z = static_cast<double>(at<T>(cells_.z, c)), R = static_cast<double>(at<T>(cells_.R, c));
             const double h = s_.scales[k];
             double x = 0.0;
@@ -168,7 +168,7 @@ void Learner::play(const Row& row, double offset, double* scores, double* reach)
         scores[k] = s_.intercept ? score + base_[k] : score;
         if (!s_.labelled()) continue;
         for (std::int64_t i = 0; i < row.size; ++i) {
-            const std::int64_t c = static_cast<std::int64_t>(row.place[i]) * K + k;
+            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * K + k;
             const double R = s_.wide ? at<double>(cells_.R, c) : static_cast<double>(at<float>(cells_.R, c));
             terms_[i] = (row.value[i] * row.value[i]) * rate(s_.scales[k], R, unit_[i]);
         }
@@ -210,7 +210,7 @@ void Learner::step_cells(const Row& row, const double* slopes, double psi, doubl
     for (int k = 0; k < K; ++k) {
         const double h = s_.scales[k], inverse_h = 1.0 / h;
         for (std::int64_t i = 0; i < row.size; ++i) {
-            const std::int64_t c = static_cast<std::int64_t>(row.place[i]) * K + k;
+            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * K + k;
             const double z = static_cast<double>(at<T>(cells_.z, c)), R = static_cast<double>(at<T>(cells_.R, c));
             const double unit = unit_[i], x = x_[k * row.size + i];
             const double g = cut(slopes[k] * row.value[i], -top, top);
@@ -236,7 +236,7 @@ void Learner::step_cells(const Row& row, const double* slopes, double psi, doubl
         sum_up(k, row.size);
     }
     for (std::int64_t i = 0; s_.labelled() && i < row.size; ++i)
-        at<T>(cells_.kappa, row.place[i]) = static_cast<T>(kappa);
+        at<T>(cells_.kappa, row.cell[i]) = static_cast<T>(kappa);
 }
 
 void Learner::sum_up(int k, std::int64_t entries) {
@@ -282,7 +282,7 @@ double Learner::coin_score(const Row& row) {
     bets_.resize(static_cast<std::size_t>(row.size));
     const double bound = coin_.base[4];
     for (std::int64_t i = 0; i < row.size; ++i) {
-        T* own = static_cast<T*>(coin_.cells) + 4 * static_cast<std::int64_t>(row.place[i]);
+        T* own = static_cast<T*>(coin_.cells) + 4 * static_cast<std::int64_t>(row.cell[i]);
         own[3] = std::max(own[3], static_cast<T>(std::fabs(row.value[i])));
         const double theta = own[0], sizes = own[1], won = own[2], most_lost = static_cast<double>(own[3]) * bound;
         const double held = most_lost * (most_lost + sizes);
@@ -298,7 +298,7 @@ void Learner::learn_coin(const Row& row, double row_slope) {
     double* base = coin_.base;
     const double slope = cut(row_slope, -base[4], base[4]), top = cut_of<T>();
     for (std::int64_t i = 0; i < row.size; ++i) {
-        T* own = static_cast<T*>(coin_.cells) + 4 * static_cast<std::int64_t>(row.place[i]);
+        T* own = static_cast<T*>(coin_.cells) + 4 * static_cast<std::int64_t>(row.cell[i]);
         const double g = cut(slope * row.value[i], -top, top);
         own[0] = static_cast<T>(static_cast<double>(own[0]) - g);
         own[1] = static_cast<T>(static_cast<double>(own[1]) + std::fabs(g));
@@ -320,14 +320,14 @@ void Learner::review_columns(const Row& row, std::int64_t t) {
     const int active = columns_.active();
     int count = active;
     for (std::int64_t i = 0; i < row.size && count < MOST_COLUMNS; ++i) {
-        const double seen = static_cast<double>(at<T>(cells_.rows, row.place[i]));
+        const double seen = static_cast<double>(at<T>(cells_.rows, row.cell[i]));
         bool new_one = seen >= COLUMN_PART * static_cast<double>(t) && std::fabs(row.value[i]) != unit_[i];
         for (int j = 0; j < active; ++j)
-            new_one = new_one && columns_.columns[j * COLUMN_FACTS] != static_cast<double>(row.place[i]);
+            new_one = new_one && columns_.columns[j * COLUMN_FACTS] != static_cast<double>(row.cell[i]);
         if (!new_one) continue;
         double* column = columns_.columns + COLUMN_FACTS * count++;
         std::fill(column, column + COLUMN_FACTS, 0.0);
-        column[0] = static_cast<double>(row.place[i]);
+        column[0] = static_cast<double>(row.cell[i]);
     }
     columns_.counts[1] = count - active;
 }
@@ -373,8 +373,8 @@ double Learner::learn(const Row& row, double& prediction) {
         step(row, slopes, labels_->psi, labels_->kappa);
     } else if (!several_) {  // one scale: such a row leaves its cells alone
         for (std::int64_t i = 0; i < row.size; ++i) {
-            if (s_.wide) at<double>(cells_.unit, row.place[i]) = before_[i];
-            if (!s_.wide) at<float>(cells_.unit, row.place[i]) = static_cast<float>(before_[i]);
+            if (s_.wide) at<double>(cells_.unit, row.cell[i]) = before_[i];
+            if (!s_.wide) at<float>(cells_.unit, row.cell[i]) = static_cast<float>(before_[i]);
         }
     }
     if (coin) s_.wide ? learn_coin<double>(row, x.slope) : learn_coin<float>(row, x.slope);

@@ -40,7 +40,7 @@ inline bool has_log_link(Name loss) { return loss == Name::poisson || loss == Na
 inline bool predicts_labels(Name loss) { return has_offset(loss) && !has_log_link(loss); }
 inline double quantile_of(const Settings& s) { return s.loss == Name::quantile ? s.tau : 0.5; }
 
-// The cells that were met: z, R (count numbers each) and S, unit, rows and kappa of each place; float or double.
+// The cells that were met: z, R (count numbers each) and S, unit, rows and kappa of each cell; float or double.
 struct Cells {
     void *z, *R, *unit, *rows, *kappa;
     double* S;
@@ -59,7 +59,7 @@ struct MixtureState {
     double *P, *u, *w, *totals, *seen, *facts, *hedge, *block, *windows;
 };
 
-// The coin: four numbers of each place, float or double; those of the intercept, the largest weighted slope, and
+// The coin: four numbers of each cell, float or double; those of the intercept, the largest weighted slope, and
 // the weights of negative and positive labels, which only the log loss counts. Null without.
 struct CoinState {
     void* cells;
@@ -84,7 +84,7 @@ struct Totals {
 };
 
 struct Row {
-    const std::int32_t* place;
+    const std::int32_t* cell;
     const double* value;
     std::int64_t size;
     double y, weight;

@@ -8,7 +8,7 @@ namespace ftprl::replay {
 namespace {
 
 constexpr double RIDGE = 4.0, DEVIATIONS = 8.0, PART = 0.625, LEAST_DEVIATION = 0x1p-20;
-enum Fact { PLACE, CENTRE, DEVIATION, MET, MEAN, SQUARES, ONE_VALUE, DIFFERS };
+enum Fact { CELL, CENTRE, DEVIATION, MET, MEAN, SQUARES, ONE_VALUE, DIFFERS };
 enum Count { ACTIVE, WATCHED, OWN, ROWS };
 
 double* fact_of(const ColumnState& c, int column) { return c.columns + COLUMN_FACTS * column; }
@@ -54,7 +54,7 @@ void read_columns(const ColumnState& c, const Row& row, double* inputs) {
         double *column = fact_of(c, j), value = 0.0;
         bool met = false;
         for (std::int64_t i = 0; i < row.size; ++i) {
-            if (static_cast<double>(row.place[i]) != column[PLACE]) continue;
+            if (static_cast<double>(row.cell[i]) != column[CELL]) continue;
             met = true;
             value = row.value[i];
         }

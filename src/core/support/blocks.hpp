@@ -168,9 +168,9 @@ private:
     }
 #endif
 
-    Head* remove(std::size_t place) noexcept {
-        Head* head = kept_[place];
-        for (std::size_t i = place + 1; i < count_; ++i) kept_[i - 1] = kept_[i];
+    Head* remove(std::size_t index) noexcept {
+        Head* head = kept_[index];
+        for (std::size_t i = index + 1; i < count_; ++i) kept_[i - 1] = kept_[i];
         --count_;
         bytes_ -= head->size;
         return head;

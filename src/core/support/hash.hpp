@@ -1,7 +1,7 @@
 // The feature hash: a seeded 64-bit hash of a byte string.
 //
 // A model file names this hash by its version, so the function below may never change: another
-// algorithm is another version. All sums and products are modulo 2^64 unless said otherwise.
+// algorithm is another version. All sums and products are modulo 2^64 unless stated otherwise.
 //
 //   fold(a, b)  the 128-bit product a * b, its high half XOR its low half
 //   mix(x)      x ^= x >> 30;  x *= M0;  x ^= x >> 27;  x *= M1;  x ^= x >> 31     (a bijection)

@@ -138,7 +138,7 @@ def block_of(
     vectors: Mapping[str, RowVectors],
     shift: Mapping[str, int],
     records: list[Any] | None = None,
-    **place: Any,
+    **part_of: Any,
 ) -> Iterable[Block]:
     """The block of some columns and of the vectors beside them; no block of no rows."""
     import pyarrow as pa
@@ -151,4 +151,4 @@ def block_of(
     if not columns:
         columns.append(("ignore", "", pa.nulls(rows)))  # a batch without columns has no rows
     batch = pa.RecordBatch.from_arrays([cells for *_, cells in columns], [str(i) for i in range(len(columns))])
-    yield Block(first, rows, frames.codes(columns), batch, records, **place)
+    yield Block(first, rows, frames.codes(columns), batch, records, **part_of)

@@ -175,7 +175,7 @@ def _in_place(stream: Stream, number: int, base: int, back: int, settings: TextS
     Returns how far it came, where the stream goes on: to the end, to a last row without an end, which may still be
     written, or to a row that is longer than a block.
     """
-    shared, start = stream.shared(), stream.place(back)
+    shared, start = stream.shared(), stream.offset(back)
     shift, before = start - base, stream.first_size
     while start < (size := stream.size()) or size < before:
         if size < before:

@@ -90,8 +90,8 @@ class FileBlocks:
                 start, part = 0, f"{opened.part} {group}: "
                 for batch in read_part(file, self.format, opened, group, columns, threads=threads):
                     cells = self._arranged(batch, keys, f"{name}: {part.removesuffix(': ')}")
-                    place: dict[str, Any] = {"file": number, "group": group, "origin": name, "part": part}
-                    yield from block_of(cells, start, batch.num_rows, {}, {}, **place)
+                    part_of: dict[str, Any] = {"file": number, "group": group, "origin": name, "part": part}
+                    yield from block_of(cells, start, batch.num_rows, {}, {}, **part_of)
                     start += batch.num_rows
 
     def _pages(self, file: str) -> ParquetPages | None:

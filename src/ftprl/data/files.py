@@ -310,13 +310,13 @@ class Stream:
             return False
         return stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
 
-    def place(self, back: int = 0) -> int:
+    def offset(self, back: int = 0) -> int:
         """Where the text stands in a file in which one can jump, so many bytes before what was read."""
         return int(self._raw.tell()) - back
 
-    def jump(self, place: int) -> None:
-        """Go on from byte `place` of such a file."""
-        self._raw.seek(place)
+    def jump(self, offset: int) -> None:
+        """Go on from byte `offset` of such a file."""
+        self._raw.seek(offset)
 
     def size(self) -> int:
         """How many bytes such a file has by now."""

@@ -169,7 +169,7 @@ class BlockParser:
     def __init__(self, settings: FrameSettings) -> None:
         self._parser = settings.parser()
         self._block: Block | None = None
-        self._place = (0, 0, 0)  # the first row of the last job
+        self._last_start = (0, 0, 0)  # the first row of the last job
 
     def join(self, other: BlockParser) -> None:
         """Stop recording names together with another parser of the same data."""
@@ -178,10 +178,10 @@ class BlockParser:
     def parse(self, job: Job, negative: float) -> ParsedBlock:
         """The rows of a job, up to the first bad one unless those are left out."""
         block, at, stop = job
-        place = (block.file, block.group, block.first + at)
-        if place < self._place:  # threads may take a parser in another order than jobs
+        start = (block.file, block.group, block.first + at)
+        if start < self._last_start:  # threads may take a parser in another order than jobs
             self._parser.forget_names()
-        self._place = place
+        self._last_start = start
         core, bad_before = self._bound(block), self._parser.bad
         core.negative, taking = negative, Taking(core, block.origin)
         while at < stop and core.problem is None:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from ftprl._core import look_at_json
 from ftprl.data import frames, ngrams, tables
-from ftprl.data.chunks import Started
 from ftprl.data.columns import ColumnPlan, ColumnSample, kind_of_text, settle
-from ftprl.data.files import Stream, lasts
+from ftprl.data.files import Stream
 from ftprl.data.frame_opening import known_plan_of
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import ReadingOptions
 from ftprl.data.records import MOST_NAMES
 from ftprl.data.text import TextSource
 from ftprl.data.text_settings import TextSettings, settings_of
-from ftprl.data.text_tables import named_columns
+from ftprl.data.text_tables import named_columns, settled_source
 
 if TYPE_CHECKING:
     from ftprl._core import ColumnCounts
@@ -30,17 +29,7 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     options.refuse(("sep", "quote"), " is for CSV and TSV files, got JSON lines; drop it.")
     named, plan = named_columns(options), known_plan_of(options)
     settings = settings_of(options, LabelRule("number"))
-    stream = Stream(files[0])
-    try:
-        settings, data = _settle(stream, settings, named, plan, options.missing)
-    except BaseException:
-        stream.close()
-        raise
-    started: Started = (stream, data)
-    if lasts(files[0]):
-        stream.close()
-        started = None
-    return TextSource(files, settings, started)
+    return settled_source(files, lambda stream: _settle(stream, settings, named, plan, options.missing))
 
 
 def _settle(

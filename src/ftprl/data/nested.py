@@ -159,9 +159,9 @@ def _split_map(name: str, cells: pa.Array, columns: Sequence[str], is_open: bool
     for column in columns:
         is_own = texts == column.removeprefix(f"{name}.")
         rest &= ~is_own
-        places = np.full(len(cells), -1)
-        places[rows[is_own]] = entries[is_own]
-        yield column, values.take(pa.array(places, mask=places < 0))
+        entry_of = np.full(len(cells), -1)
+        entry_of[rows[is_own]] = entries[is_own]
+        yield column, values.take(pa.array(entry_of, mask=entry_of < 0))
     if is_open and rest.any():
         counts = np.bincount(rows[rest], minlength=len(cells))
         some = pa.StructArray.from_arrays(

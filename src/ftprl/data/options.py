@@ -98,13 +98,13 @@ class ReadingOptions(NamedTuple):
         return None if self.positive is None else column_name(self.positive)
 
     def refuse(self, names: Sequence[str], why: str, *, option: str = "") -> None:
-        """Raise InvalidInput if one of these options was given; `option` is another one that the reason names."""
+        """Raise InvalidInput if one of these options is set; `option` is another one that the reason names."""
         for name in names:
-            if _is_given(getattr(self, name)):
+            if _is_set(getattr(self, name)):
                 raise InvalidInput(f"{name}={why}", option=(name, option))
 
 
-def _is_given(value: Any) -> bool:
+def _is_set(value: Any) -> bool:
     return not (value is None or value is False or (isinstance(value, tuple | list | str) and len(value) == 0))
 
 

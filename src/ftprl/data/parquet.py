@@ -239,25 +239,25 @@ def _leaves_of(file: ParquetFile) -> list[Leaf]:
 
 def _type_of(physical: int, converted: int, logical: int, unit: int) -> str | None:
     """What a column holds; None for what the core does not read."""
-    plain = (converted, logical) == (_NONE, _NONE)
+    is_unannotated = (converted, logical) == (_NONE, _NONE)
     integer = logical in (_NONE, _INTEGER)
     if physical == _BOOLEAN:
-        return "boolean" if plain else None
+        return "boolean" if is_unannotated else None
     if physical in (_FLOAT, _DOUBLE):
-        return "number" if plain else None
+        return "number" if is_unannotated else None
     if physical == _BYTES:
         return "text" if converted in (_NONE, _UTF8) and logical in (_NONE, _STRING) else None
     if physical == _INT32:
         if (converted == _DATE or logical == _DATE_TYPE) and converted in (_NONE, _DATE):
             return "date" if logical in (_NONE, _DATE_TYPE) else None
-        return "number" if plain or (converted in _SMALL_NUMBERS and integer) else None
+        return "number" if is_unannotated or (converted in _SMALL_NUMBERS and integer) else None
     if physical == _INT64:
         times = converted in (_MILLISECONDS, _MICROSECONDS)
         if logical == _TIMESTAMP:
             return "date" if unit in (1, 2, 3) and (times or converted == _NONE) else None
         if times:
             return "date" if logical == _NONE else None
-        return "number" if plain or (converted in _LARGE_NUMBERS and integer) else None
+        return "number" if is_unannotated or (converted in _LARGE_NUMBERS and integer) else None
     return None
 
 

@@ -67,7 +67,7 @@ class ChunkParser:
     def __init__(self, parser: Parser, *, wants_fingerprint: bool = False, keeps_records: bool = False) -> None:
         self._parser, self._window, self._wants_fingerprint = parser, Window(), wants_fingerprint
         parser.keeps_records = keeps_records
-        self._place = (0, 0)  # of the last chunk
+        self._last_start = (0, 0)  # of the last chunk
 
     def join(self, other: ChunkParser) -> None:
         """Stop recording names together with another parser of the same text."""
@@ -78,9 +78,9 @@ class ChunkParser:
         parser, taking, bad_before = self._parser, Taking(self._parser, chunk.origin), self._parser.bad
         if chunk.columns is not None:
             parser.set_columns(list(chunk.columns))
-        if (chunk.file, chunk.offset) < self._place:  # threads may take a parser in another order than chunks
+        if (chunk.file, chunk.offset) < self._last_start:  # threads may take a parser in another order than chunks
             parser.forget_names()
-        self._place = (chunk.file, chunk.offset)
+        self._last_start = (chunk.file, chunk.offset)
         parser.line, parser.negative = 1, negative  # a parser's first line is 1: 0 is no line
         try:
             for _ in self._feed(chunk):

@@ -61,12 +61,12 @@ class DatasetBlocks:
 
     def blocks_of_group(self, file: int, group: int) -> Iterator[Block]:
         """The rows of one block."""
-        place: dict[str, Any] = {"file": file, "group": group, "origin": _ORIGIN, "part": f"block {group}: "}
+        part_of: dict[str, Any] = {"file": file, "group": group, "origin": _ORIGIN, "part": f"block {group}: "}
         start = 0
         for batch in _table(self.references[group]).to_batches() if group < len(self.references) else ():
             where = f"{_ORIGIN}: block {group}"
             cells = frames.arranged(batch, self.kinds, is_open=False, optional=self.optional, origin=where)
-            yield from block_of(cells, start, batch.num_rows, {}, {}, **place)
+            yield from block_of(cells, start, batch.num_rows, {}, {}, **part_of)
             start += batch.num_rows
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ftprl.data import ngrams, separators, tables
-from ftprl.data.chunks import Started
 from ftprl.data.columns import bucket_entry, known_plan, settle
 from ftprl.data.files import Stream, lasts
 from ftprl.data.interactions import checked
@@ -24,17 +25,24 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
         raise InvalidInput(f"columns= has the kind of each column, got {other}= as well; keep one.", option=other)
     dialect = tables.dialect(options.format, options.sep, options.quote, options.header)
     settings = settings_of(options, LabelRule("number"))._replace(dialect=dialect)
+    return settled_source(files, lambda stream: _settle(stream, settings, named, options))
+
+
+def settled_source(files: tuple[str, ...], settle_by: Callable[[Stream], tuple[TextSettings, bytes]]) -> TextSource:
+    """A source whose settings follow from the first rows of its first file: `settle_by` returns them and what it read.
+
+    A file that can be read again is closed; of a pipe the reading goes on behind these rows.
+    """
     stream = Stream(files[0])
     try:
-        settings, data = _settle(stream, settings, named, options)
+        settings, data = settle_by(stream)
     except BaseException:
         stream.close()
         raise
-    started: Started = (stream, data)
     if lasts(files[0]):
         stream.close()
-        started = None
-    return TextSource(files, settings, started)
+        return TextSource(files, settings, None)
+    return TextSource(files, settings, (stream, data))
 
 
 def named_columns(options: ReadingOptions) -> tables.NamedColumns:

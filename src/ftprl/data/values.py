@@ -59,7 +59,7 @@ def _of_table(file: str, reading: Mapping[str, Any], column: str, option: str) -
         if first is None:
             return
         names = [name.strip() for name in first] if reading["header"] else [str(i + 1) for i in range(len(first))]
-        at = _place(names, column, option, stream.name)
+        at = _column_number(names, column, option, stream.name)
         texts = [] if reading["header"] else [first[at]]
         for row in rows:
             if len(row) <= at:
@@ -79,7 +79,7 @@ def _of_columns(file: str, reading: Mapping[str, Any], column: str, option: str)
     format = reading["format"]
     opened = open_column_file(file, format)
     try:
-        _place(list(opened.schema.names), column, option, shown(file))
+        _column_number(list(opened.schema.names), column, option, shown(file))
         for group in range(opened.groups):
             for batch in read_part(file, format, opened, group, [column], threads=False):
                 yield _texts(batch.column(batch.schema.get_field_index(column)).to_pylist())
@@ -130,7 +130,7 @@ def _lines(stream: Stream) -> Iterator[str]:
         yield rest.decode("utf-8", "backslashreplace")
 
 
-def _place(names: list[str], column: str, option: str, where: str) -> int:
+def _column_number(names: list[str], column: str, option: str, where: str) -> int:
     if column not in names:
         remedy = nearest(column, names)
         raise InvalidInput(
@@ -146,7 +146,7 @@ def _of_objects(data: Any, column: str, option: str) -> Iterator[Texts]:
         inside = split(part)[0] if isinstance(data, Parts) else part
         if frames.is_frame(inside):
             table = frames.table_of(inside)
-            _place(list(table.column_names), column, option, "data")
+            _column_number(list(table.column_names), column, option, "data")
             yield _texts(table.column(column).to_pylist())
         elif are_records(inside) or isinstance(inside, Mapping):
             records = [inside] if isinstance(inside, Mapping) else inside

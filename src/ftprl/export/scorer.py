@@ -144,7 +144,7 @@ def _is_map(name):
 
 
 def _element_features(column, kind, value):
-    """Features of a list, whose elements have places or names, or of a map."""
+    """Features of a list, whose elements have positions or names, or of a map."""
     if kind in _BESIDE:
         return []
     if kind not in (None, "categorical", "numeric", "text"):
@@ -166,7 +166,7 @@ def _element_features(column, kind, value):
 
 
 def _elements(column, value, before=""):
-    """Names, or places, and values of a list or a map."""
+    """Names, or positions, and values of a list or a map."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if isinstance(inner, (list, tuple)):
@@ -174,13 +174,13 @@ def _elements(column, value, before=""):
             inside = _elements(column, inner, before + str(key) + ".") if isinstance(inner, dict) else ()
             yield from inside or [(before + str(key), inner)]
         return
-    for place, element in enumerate(value):
+    for number, element in enumerate(value):
         if isinstance(element, (list, tuple)) or (
             isinstance(element, dict) and set(element) - {"name", "key", "value"}
         ):
             raise ValueError("expected numbers, text, or names and values in a list, got %r" % (element,))
         if not isinstance(element, dict):
-            yield place, element
+            yield number, element
         elif element.get("name", element.get("key")) is not None:
             yield _text(element.get("name", element.get("key"))), element.get("value")
 

@@ -219,7 +219,7 @@ class Engine(LearnerState):
 
         Row r keeps in row `arrival_of[r]` of `arrivals`, of `arrival_numbers` each, what its experts say when it is
         predicted. When it is learned, every scale takes its gradient at the weights of then; the mixture judges the
-        experts by what they said.
+        experts by their scores.
         """
         check.instance("batch", batch, Batch)
         if self._spec.calibrate != "none":

@@ -85,12 +85,12 @@ class Joined:
 
     def __getitem__(self, some: slice) -> NDArray[Any]:
         start, stop, _ = some.indices(len(self))
-        pieces, at = list[NDArray[Any]](), 0
+        slices, at = list[NDArray[Any]](), 0
         for part in self.parts:
             if start < at + len(part) and stop > at:
-                pieces.append(part[max(start - at, 0) : stop - at])
+                slices.append(part[max(start - at, 0) : stop - at])
             at += len(part)
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [self.parts[0][:0]])
+        return slices[0] if len(slices) == 1 else np.concatenate(slices or [self.parts[0][:0]])
 
 
 Tensor = NDArray[Any] | Picked | Joined
@@ -172,7 +172,7 @@ def _write_large(out: BinaryIO, parts: Iterator[memoryview], update: Callable[[m
 def _start_writing(out: BinaryIO, first: int, end: int) -> None:
     """Have the system write these bytes to the disk from now on, so that the sync at the end finds little to do.
 
-    Linux does that for what is said not to be needed; what is being written stays in memory nevertheless.
+    Linux does that for memory that is declared as not needed; what is being written stays in memory nevertheless.
     """
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # no file, or one that is kept in memory

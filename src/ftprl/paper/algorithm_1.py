@@ -113,8 +113,9 @@ STATEMENT = Statement(
     code="ftprl.schemes.Diagonal",
     run=run,
     expected=Verdict.CORRECTED,
-    correction="The unconstrained step is u = (q - g_{1:t}) / lambda, not (g_{1:t} - q) / lambda, which climbs. A"
-    " coordinate that was never touched (0/0) or that has no width stays where it is; that is exact, and no small"
+    correction="The unconstrained step is u = (q - g_{1:t}) / lambda, not (g_{1:t} - q) / lambda, which goes uphill. A"
+    " coordinate that was never touched (0/0) or that has no width stays where it is; that is exact, and no"
+    " small"
     " number needs to be added.",
     tests="tests/theory/test_errata.py",
 )

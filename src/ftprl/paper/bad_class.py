@@ -166,7 +166,7 @@ def run(full: bool, step: Step) -> Outcome:
             (
                 "The first phase must not be the linear losses x_1 and -x_1 in turn: a growing multiple of I can then"
                 f" wait in a corner of the box, with a regret of {escape(sizes[0]):.2f} at T = {sizes[0]}, where the"
-                f" class as it is gives the best constant rate {regrets[single[1]][0]:.2f}."
+                f" class as it is gives the best constant rate a regret of {regrets[single[1]][0]:.2f}."
             ),
         ],
     )

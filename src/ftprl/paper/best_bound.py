@@ -116,7 +116,7 @@ STATEMENT = Statement(
     name="best-bound",
     title="Follow the best bound: within sqrt(2 rho) on L_p balls and the simplex",
     place="beyond the paper",
-    claim="Playing with b times the best diagonal so far costs in stability at most the best bound itself; where that"
+    claim="With b times the best diagonal so far the stability is at most the best bound itself; where that"
     " diagonal never falls, B_R is at most sqrt(2 rho) times the best bound, with rho <= n^(2/p) on L_p balls, p > 2,"
     " and rho <= 3/2 on the simplex.",
     instance="L_p balls with p = 2.5, 4 and 8, and the simplex; gradients of four kinds, one coordinate after"

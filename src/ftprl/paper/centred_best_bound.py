@@ -107,9 +107,7 @@ def run(full: bool, step: Step) -> Outcome:
                 log="x",
             )
         ],
-        numbers=[
-            "The price: a bound on every |g_i| must be known beforehand, and counts in the bound as one more round."
-        ],
+        numbers=["It needs a bound on every |g_i| beforehand, which counts in the bound as one more round."],
     )
 
 

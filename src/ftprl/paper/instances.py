@@ -175,6 +175,20 @@ def metric(n: int, rng: np.random.Generator) -> Vector:
     return np.asarray(B.T @ B + 0.1 * np.eye(n))
 
 
+def sets_with_metrics(
+    count: int, rng: np.random.Generator, step: Callable[[str], None]
+) -> Iterator[tuple[ConvexSet, Vector]]:
+    """Every set with `count` random metrics Q; `step` reports the name of each set as it begins."""
+    exact = sets()
+    for name, F in {**exact, **balls()}.items():
+        step(name)
+        for _ in range(count):
+            Q = metric(F.dim, rng)
+            if name not in exact and Q.ndim == 2:  # a closed form for diagonals only
+                Q = np.diagonal(Q).copy()
+            yield F, Q
+
+
 def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[GameRecord]:
     """The paper's two adaptive schemes on every set under every kind of gradients."""
     games = []

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ftprl import psd
 from ftprl.draw import Panel, Series
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.instances import ROUNDING, balls, in_order, metric, sets
+from ftprl.paper.instances import ROUNDING, in_order, sets_with_metrics
 from ftprl.sets import Box, ConvexSet
 
 Vector = NDArray[np.float64]
@@ -29,18 +29,12 @@ def run(full: bool, step: Step) -> Outcome:
     rng = np.random.default_rng(3)
     ratios: list[float] = []
     wrong: list[float] = []
-    exact = sets()
-    for name, F in {**exact, **balls()}.items():
-        step(name)
-        for _ in range(2000 if full else 60):
-            Q = metric(F.dim, rng)
-            if name not in exact and Q.ndim == 2:  # a closed form for diagonals only
-                Q = np.diagonal(Q).copy()
-            u = rng.normal(size=F.dim) * 3
-            v = u + rng.normal(size=F.dim) * 10.0 ** rng.uniform(-2, 1)
-            ratios.append(shrink(Q, u - v, project(F, Q, u) - project(F, Q, v)))
-            if isinstance(F, Box) and Q.ndim == 2:
-                wrong.append(shrink(Q, u - v, np.clip(u, F.lower, F.upper) - np.clip(v, F.lower, F.upper)))
+    for F, Q in sets_with_metrics(2000 if full else 60, rng, step):
+        u = rng.normal(size=F.dim) * 3
+        v = u + rng.normal(size=F.dim) * 10.0 ** rng.uniform(-2, 1)
+        ratios.append(shrink(Q, u - v, project(F, Q, u) - project(F, Q, v)))
+        if isinstance(F, Box) and Q.ndim == 2:
+            wrong.append(shrink(Q, u - v, np.clip(u, F.lower, F.upper) - np.clip(v, F.lower, F.upper)))
     return Outcome(
         [
             Check("largest |P(u) - P(v)| / |u - v| in the norm of Q", max(ratios), "<=", 1 + 10 * ROUNDING),

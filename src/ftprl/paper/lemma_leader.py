@@ -54,8 +54,8 @@ STATEMENT = Statement(
     name="lemma-leader",
     title="Be the leader: who plays the leader of all rounds including this one has no regret",
     place="Lemma 6",
-    claim="For any functions on any set, playing in round t the best point of rounds 1 to t costs in total no"
-    " more than playing the best point of all rounds throughout.",
+    claim="For any functions on any set, playing in round t the best point of rounds 1 to t has a total loss of at"
+    " most that of the best point of all rounds.",
     instance="Random tables of up to 30 functions on up to 12 points; and games of FTPRL, whose next play is the"
     " leader of the losses together with their regularisers.",
     measured="The excess of the left side over the right, relative to the size of the sums: at most 1e-9, for"

@@ -6,7 +6,7 @@ import numpy as np
 
 from ftprl import psd
 from ftprl.paper.base import Check, Outcome, Statement, Step
-from ftprl.paper.instances import ROUNDING, balls, metric, ratio, sets, sides
+from ftprl.paper.instances import ROUNDING, ratio, sets_with_metrics, sides
 
 
 def run(full: bool, step: Step) -> Outcome:
@@ -15,20 +15,14 @@ def run(full: bool, step: Step) -> Outcome:
     left: list[float] = []
     right: list[float] = []
     firm: list[float] = []
-    exact = sets()
-    for name, F in {**exact, **balls()}.items():
-        step(name)
-        for _ in range(2000 if full else 60):
-            Q = metric(F.dim, rng)
-            if name not in exact and Q.ndim == 2:  # a closed form for diagonals only
-                Q = np.diagonal(Q).copy()
-            v = rng.normal(size=F.dim) * np.sqrt(psd.largest(Q))
-            g = rng.normal(size=F.dim) * 10.0 ** rng.uniform(-2, 1)
-            d = F.argmin(Q, v, F.start()) - F.argmin(Q, v + g, F.start())
-            left.append(float(g @ d))
-            right.append(float(g @ psd.solve(Q, g)))
-            scale = max(right[-1], psd.largest(Q) * ROUNDING)
-            firm.append((psd.quad(Q, d) - left[-1]) / scale)
+    for F, Q in sets_with_metrics(2000 if full else 60, rng, step):
+        v = rng.normal(size=F.dim) * np.sqrt(psd.largest(Q))
+        g = rng.normal(size=F.dim) * 10.0 ** rng.uniform(-2, 1)
+        d = F.argmin(Q, v, F.start()) - F.argmin(Q, v + g, F.start())
+        left.append(float(g @ d))
+        right.append(float(g @ psd.solve(Q, g)))
+        scale = max(right[-1], psd.largest(Q) * ROUNDING)
+        firm.append((psd.quad(Q, d) - left[-1]) / scale)
     shares = [ratio(a, b) for a, b in zip(left, right, strict=True)]
     return Outcome(
         [

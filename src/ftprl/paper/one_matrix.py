@@ -16,7 +16,7 @@ from ftprl.sets import ConvexSet, L1Ball
 Vector = NDArray[np.float64]
 
 
-def pieces(kind: str, n: int, rounds: int, rng: np.random.Generator) -> list[Vector]:
+def random_increments(kind: str, n: int, rounds: int, rng: np.random.Generator) -> list[Vector]:
     """Increments Q_1, .., Q_T, the first definite: numbers, diagonals or full matrices, some of them 0."""
     late = rng.random(rounds) < 0.6
     if kind == "number":
@@ -60,7 +60,7 @@ def run(full: bool, step: Step) -> Outcome:
                 continue
             for _ in range(40 if full else 6):
                 T = int(rng.integers(2, 12))
-                Qs, gs = pieces(kind, F.dim, T, rng), rng.normal(size=(T, F.dim))
+                Qs, gs = random_increments(kind, F.dim, T, rng), rng.normal(size=(T, F.dim))
                 split.append(worst(F, Qs, gs))
                 once.append(worst(F, [np.sum(Qs, axis=0)], gs))
                 apart = max(apart, abs(written_out(F, Qs, gs) / split[-1] - 1))

@@ -217,7 +217,7 @@ STATEMENT = Statement(
     place="beyond the paper",
     claim=(
         "With losses -log(x·r) on the simplex, FTPRL's log wealth stays within its certificate of the best "
-        "constant-rebalanced portfolio, with every scheme. Which learner earns most is shown, not claimed."
+        "constant-rebalanced portfolio, with every scheme. Which learner has the largest wealth is shown, not claimed."
     ),
     instance=(
         "NYSE(O), 36 stocks, and DJIA, 30 stocks, where their files are at hand, otherwise a synthetic market. "

@@ -58,8 +58,8 @@ def read_stream(name: str, limit: int) -> Rows:
 
 def synthetic_clicks(limit: int, seed: int = 7) -> Rows:
     """The first rows of a synthetic click log, with an intercept; a count k above 1 is written as 1 + ln k."""
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "clicks.vw"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "clicks.vw"
         clicks.generate(limit, seed, path)
         rows = collect(data.open(path, intercept=True, dtype="float64").batches(), limit)
     # Counts run to 100,000: no rule of the paper would get anywhere with numbers of such different size.

@@ -78,7 +78,7 @@ STATEMENT = Statement(
     place="beyond Corollary 2",
     claim="With Q_{1:t} = diag(c sqrt(G_{t,i}) / D_i) the regret is at most (c/2 + 1/c) S and B_R at most (c/2 +"
     " 2/c) S, S the sum of D_i sqrt(G_i). On a box the best diagonal bound in hindsight is sqrt 2 S: with c = sqrt 2"
-    " the regret never exceeds it, at the price of B_R within 1.5 instead of sqrt 2.",
+    " the regret never exceeds it, while B_R is within 1.5 instead of sqrt 2.",
     instance="Random boxes from a corner, short games of large regret, and 1000 equal gradients; c from 0.4 to 6.",
     measured="The largest regret / S and B_R / S for each c over the two curves, at most 1; at c = sqrt 2 the regret"
     " over the best diagonal, searched for in each coordinate, at most 1; up to 1e-9.",

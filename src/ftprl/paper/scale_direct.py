@@ -94,7 +94,9 @@ def run(full: bool, step: Step) -> Outcome:
                 log=True,
             )
         ],
-        numbers=["The paper says so in a footnote, for symmetric A; with A^-T for the gradients it holds for every A."],
+        numbers=[
+            "The paper has this in a footnote, for symmetric A; with A^-T for the gradients it holds for every A."
+        ],
     )
 
 

@@ -41,7 +41,7 @@ SHOWN = 5  # failed checks that are printed
 class Verdict:
     """Every check, and how many rows were replayed; `whole` is False when only the first rows were.
 
-    Of a partial check nothing is said about the receipt's own numbers, which are those after the last row. In `answers`
+    A partial check does not judge the receipt's own numbers, which are those after the last row. In `answers`
     are the four questions about the run with their answers, from the numbers that were recomputed.
     """
 
@@ -101,7 +101,7 @@ def verify_receipt(
 
     The certificates on the way, at powers of two of the rows read (of 16 beyond 4096), are what the first rows are
     checked by. `other` is the model that the receipt compares with, where it names one. `model` is the one that the
-    receipt is said to be about: its learned state has to be that of the receipt, and what the replay learned.
+    receipt should be about: its learned state has to be that of the receipt, and what the replay learned.
     `listener` is called with the number of rows replayed so far. With `numpy` nothing compiled takes part but readers.
     """
     stated = read_receipt(receipt)

@@ -56,7 +56,7 @@ def _of_classes(evaluation: ClassEvaluation) -> Panel:
             Series("recall", positions, [one.recall.value for one in some], colour=1, points=True, line=False),
         ],
         ylim=(0.0, 1.02),
-        ticks=[(place, one.name[:14]) for place, one in zip(positions, some, strict=True)],
+        ticks=[(x, one.name[:14]) for x, one in zip(positions, some, strict=True)],
     )
 
 

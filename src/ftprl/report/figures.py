@@ -305,9 +305,7 @@ def _coordinates(log: RunLog) -> Figure:
             "rows with the feature" if by_rows else f"{head} (grows with the rows)",
             "% of the best bound" if key == "post_hoc" else "share of the regret",
             [Columns("", positions, heights, colour=0)],
-            ticks=[
-                (place, _tick(g)) for i, (place, g) in enumerate(zip(positions, groups, strict=True)) if not i % every
-            ],
+            ticks=[(x, _tick(g)) for i, (x, g) in enumerate(zip(positions, groups, strict=True)) if not i % every],
         ),
         (head, "features", *(["best bound"] if key == "post_hoc" else []), "share of the regret", "share of the bound"),
         [

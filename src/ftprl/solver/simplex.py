@@ -150,7 +150,7 @@ def opposite_rows_last(rows: Vector, equalities: int) -> tuple[Index, int]:
 
 
 class _Walks:
-    """Walks under way, one in each of the first `count` places of every array."""
+    """Walks under way, one in each of the first `count` entries of every array."""
 
     def __init__(self, corners: Corners, capacity: int) -> None:
         from scipy.linalg.blas import dger

@@ -38,7 +38,7 @@ class TrainingHistory(NamedTuple):
     """What a model has read in all its runs: rows (each counted once, not once a pass), bad rows and losses.
 
     `monitor` has the numbers of the `RunMonitor`, none in a model of an earlier version. `delay` is after how many rows
-    labels arrived in the last run that had late ones, "column" where each row said it; None without.
+    labels arrived in the last run that had late ones, "column" where a column has it for each row; None without.
     """
 
     rows: int = 0

@@ -24,7 +24,7 @@ from ftprl.linear.shards import shards_of
 from ftprl.linear.spec import Spec
 
 # What an actor asks for: no processor, which those that parse need, but a byte of memory. Ray puts actors that ask for
-# nothing on any machine, whatever it is told; all servers may then be on one of them.
+# nothing on any machine, whatever its options are; all servers may then be on one of them.
 _SMALL = {"num_cpus": 0, "memory": 1}
 _RETRIES = 5  # of what a reader does, if it dies: it depends on nothing but its arguments
 

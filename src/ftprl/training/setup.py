@@ -144,7 +144,7 @@ def _names(source: readers.Source, budget: int) -> Names | None:
 
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with `coin` and `dense` on, where nothing was said of them and they can be."""
+    """The settings with `coin` and `dense` on, where they were not passed and can be on."""
     deciding = ("scale", "stack", "l1", "l2", "lower", "upper", "bounds", "round_rows", *_of_classes(settings))
     spec = Spec(**_pick(settings, deciding))
     wanted = {name: spec.may_add(name) for name in ("coin", "dense")}

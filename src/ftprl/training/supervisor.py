@@ -139,7 +139,7 @@ def _started(connection: Connection[Any, Any]) -> Iterator[subprocess.Popen[byte
 
 
 def _ended(process: subprocess.Popen[bytes], seconds: float = 10.0) -> None:
-    """Wait for a process that was told all; one that does not end is ended."""
+    """Wait for a process that got its last message; one that does not end is ended."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -148,7 +148,7 @@ def _ended(process: subprocess.Popen[bytes], seconds: float = 10.0) -> None:
 
 
 def _answer(connection: Connection[Any, Any], content: object) -> tuple[str, Any] | None:
-    """What a learner says next, when it is told something; None if it is dead."""
+    """The answer of a learner to a message; None if it is dead."""
     try:
         connection.send(content)
         return connection.recv()  # type: ignore[no-any-return]

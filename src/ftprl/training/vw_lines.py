@@ -98,22 +98,22 @@ def _kind(value: Any) -> str:
 def _cell(name: str, kind: str, value: Any, indicators: bool) -> str:
     """The features of a value of any type; without a kind, by the value."""
     if isinstance(value, list) and kind not in (*BESIDE, "ignore"):
-        return "".join(_element(name, kind, place, one) for place, one in enumerate(value) if one is not None)
+        return "".join(_element(name, kind, position, one) for position, one in enumerate(value) if one is not None)
     kind = kind or _kind(value)
     return _feature(name, kind, _text(value, kind), indicators)
 
 
-def _element(name: str, kind: str, place: int, value: Any) -> str:
-    """A feature of an array: a number by its place, a text as it is, an object by its name."""
+def _element(name: str, kind: str, position: int, value: Any) -> str:
+    """A feature of an array: a number by its position, a text as it is, an object by its name."""
     if isinstance(value, Mapping):
         key, inner = (next((value[k] for k in ks if k in value), None) for ks in (("name", "key"), ("value",)))
         own = kind if kind == "numeric" else "categorical" if kind else _kind(inner)
         return _feature(f"{name}.{key}", own, _text(inner, own), False)
     if isinstance(value, tuple):  # an entry of a map
-        return _element(name, kind, place, {"name": value[0], "value": value[1]})
+        return _element(name, kind, position, {"name": value[0], "value": value[1]})
     kind = kind or _kind(value)
     if kind == "numeric":
-        return _feature(f"{name}.{place}", kind, _text(value, kind), False)
+        return _feature(f"{name}.{position}", kind, _text(value, kind), False)
     return _feature(name, kind, _text(value, kind), False)
 
 

@@ -23,7 +23,7 @@ def test_it_is_the_least_of_all_that_were_tried_and_inside(target: float, ratio:
     assert list(best.tried) == sorted(best.tried)
 
 
-def test_an_edge_that_cannot_be_left_is_told() -> None:
+def test_an_edge_that_cannot_be_left_is_reported() -> None:
     down = best_constant(float, [1.0, 10.0], lambda c: c, widen=3)
     assert down.at_edge
     assert down.constant == pytest.approx(1e-3)

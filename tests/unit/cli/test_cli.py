@@ -56,7 +56,7 @@ def test_quiet_json_is_the_only_line_and_repeats(capsys: pytest.CaptureFixture[s
     assert lines[0]["learners"] != lines[2]["learners"]
 
 
-def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SMALL, "-q"]) == 0
     assert capsys.readouterr() == ("", "")
     assert Path("ftprl-demo.png").is_file()

@@ -110,7 +110,7 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     assert "\x1b" not in err
 
 
-def test_the_table_says_what_came_since_its_last_line(capsys: Capture) -> None:
+def test_the_table_has_the_loss_since_its_last_line(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--holdout", "5") == 0
     lines = [line.split() for line in capsys.readouterr().err.splitlines()[5:-2]]
     assert lines[0][-4:] == ["held", "out", "baseline", "better"]
@@ -129,7 +129,7 @@ def test_quiet(capsys: Capture) -> None:
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_a_table_says_how_it_was_read(capsys: Capture) -> None:
+def test_a_table_shows_how_it_was_read(capsys: Capture) -> None:
     assert ftprl("train", "log.csv", "--label", "y", "--sep", ";", "-o", "m") == 0
     err = capsys.readouterr().err
     assert "labels       'yes' is +1, 'no' is -1" in err

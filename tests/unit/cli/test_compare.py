@@ -60,7 +60,7 @@ def test_scores_of_vowpal_wabbit(files: Path, capsys: Capture) -> None:
     )
 
 
-def test_a_table_says_who_is_better(files: Path, capsys: Capture) -> None:
+def test_a_table_names_the_better_system(files: Path, capsys: Capture) -> None:
     assert run(["compare", "all.ftprl", "few.ftprl", "--data", "clicks.csv", "--by", "C1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "3,000 rows, log loss (nats) per row"

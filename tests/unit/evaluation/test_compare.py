@@ -59,7 +59,7 @@ def test_order_of_systems_turns_the_sign_only() -> None:
     assert (a.interval.lower, a.interval.upper) == (-b.interval.upper, -b.interval.lower)
 
 
-def test_identical_systems_are_never_told_apart() -> None:
+def test_identical_systems_never_differ() -> None:
     y, good, _ = stream(50_000)
     (difference,) = compare_predictions(blocks(y, good, good), ["a", "b"], LOGISTIC).differences
     assert difference.better is None

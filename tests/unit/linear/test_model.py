@@ -86,7 +86,7 @@ def test_every_truncation_and_every_tail_is_refused(tmp_path: Path) -> None:
         Model.load(path)
 
 
-def test_a_model_of_another_version_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_another_version_is_refused_by_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_file, "VERSION", "2")
     trained().save(tmp_path / "m")
     monkeypatch.undo()

@@ -284,7 +284,7 @@ def test_names_of_a_row_that_is_left_out_come_with_the_next_row_that_has_them(tm
 
 
 @pytest.mark.parametrize("dim", [2**20, 2**12, 1_000_003])
-def test_names_of_more_rows_than_are_told_apart(dim: int, tmp_path: Path) -> None:
+def test_names_of_more_rows_than_are_counted_apart(dim: int, tmp_path: Path) -> None:
     path, rows = tmp_path / "a.vw", 70_000
     path.write_text("".join(f"1 | n{i % 65_535 // 16} k{i % 5} n{i % 65_535 // 16}\n" for i in range(rows)))
     expected = dict.fromkeys(name for i in range(rows) for name in (f"n{i % 65_535 // 16}", f"k{i % 5}"))

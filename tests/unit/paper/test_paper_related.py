@@ -155,7 +155,7 @@ def test_the_expected_leader_is_the_mean_of_many_draws(feasible: ConvexSet) -> N
     np.testing.assert_allclose(ExpectedLeader(feasible, 0.8).mean(S), drawn, atol=0.03)
 
 
-def test_a_penalty_is_paid_by_all_and_known_to_some() -> None:
+def test_a_penalty_is_added_for_all_and_known_to_some() -> None:
     problem = problems.sparse_target(60, 4)
     x, total = problem.start, 0.0
     for f in problem.losses:
@@ -226,7 +226,7 @@ def test_the_verdict_follows_from_the_numbers() -> None:
     assert any("number 17 of 17 with 9" in line for line in related.sentences(lost))
 
 
-def test_edges_are_told() -> None:
+def test_edges_are_reported() -> None:
     good = findings()
     assert not any("edge" in line for line in related.sentences(good))
     row = {**good.problems["bad class"], "perturbed leader": Best(1.0, 2.0, {0.5: 3.0, 1.0: 2.0})}

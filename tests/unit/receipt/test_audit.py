@@ -169,7 +169,7 @@ def test_an_excess_of_the_other_sign_is_found(compared: str, monkeypatch: pytest
     assert not verified((0.05, 0.4, 2.0), COMPARED[compared]).confirmed
 
 
-def test_what_is_said_of_the_learning_rates_is_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_about_learning_rates_is_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     right = certificate.rates_of
     for name in ("scale", "loss", "mixture", "guaranteed"):
         with monkeypatch.context() as patch:

@@ -246,7 +246,7 @@ def test_the_closed_form_is_shown_where_it_is_a_bound() -> None:
         ({}, None, "pass one with --radius"),
     ],
 )
-def test_and_elsewhere_the_reason_is_said(change: dict[str, Any], radius: float | None, reason: str) -> None:
+def test_and_elsewhere_the_reason_is_printed(change: dict[str, Any], radius: float | None, reason: str) -> None:
     c = certify_model(train(**{**PAPER, **change}).model, radius=radius)
     assert c.worst_case is None
     assert c.closed_form is None
@@ -279,13 +279,13 @@ def test_a_model_made_by_hand_has_a_certificate_and_no_closed_form_without_the_f
     assert certify_model(Model(engine)).rounds == engine.progress.rows
 
 
-def test_without_bounds_nothing_is_said_of_a_worst_case() -> None:
+def test_without_bounds_there_is_no_worst_case() -> None:
     c = certify_model(train(**{**PAPER, "lower": None, "upper": None}).model, radius=1.0)
     assert c.worst_case is None
     assert not any("worst case" in caveat for caveat in c.caveats)
 
 
-def test_a_regret_above_the_total_loss_is_said_to_say_nothing() -> None:
+def test_a_regret_above_the_total_loss_is_noted_as_not_informative() -> None:
     model = train(output="m").model
     wide, narrow = certify_model(model, radius=100.0), certify_model(model, radius=1e-3)
     assert wide.regret > wide.loss

@@ -404,7 +404,7 @@ def test_exit_codes(capsys: Capture) -> None:
         lambda r: r.update(runs=[{}]),
     ],
 )
-def test_what_is_no_receipt_is_said_in_one_line(change: Any, capsys: Capture) -> None:
+def test_what_is_no_receipt_is_refused_in_one_line(change: Any, capsys: Capture) -> None:
     made = receipt_of(trained(scale=0.1))
     change(made)
     write_receipt("f.json", made)

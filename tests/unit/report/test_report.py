@@ -342,7 +342,7 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_command_writes_what_the_suffix_says(events: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_format_is_inferred_from_the_extension(events: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", "run.jsonl"]) == 0
     assert capsys.readouterr().err == "wrote run.html\n"
     check(Path("run.html").read_text("utf-8"))

@@ -36,7 +36,7 @@ def test_a_finished_run() -> None:
         ({"event": "checkpoint", "rows": 2}, "running"),
     ],
 )
-def test_the_last_event_says_where_it_stands(last: dict[str, Any], status: str) -> None:
+def test_the_state_is_that_of_the_last_event(last: dict[str, Any], status: str) -> None:
     log = RunLog.from_events([{"event": "start", "rows": 0}, progress(1), last])
     assert log.status == status
     assert log.error == ("no" if status == "failed" else None)
@@ -47,7 +47,7 @@ def test_nothing_is_waiting() -> None:
     assert (log.status, log.rows, log.speed, log.progressive) == ("waiting", 0, None, None)
 
 
-def test_what_a_killed_run_told_behind_its_checkpoint_was_learned_again() -> None:
+def test_events_behind_the_checkpoint_of_a_killed_run_were_learned_again() -> None:
     events = [
         {"event": "start", "rows": 0, "seconds": 0.0},
         progress(100),

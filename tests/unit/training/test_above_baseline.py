@@ -30,7 +30,7 @@ BAD = ["--scale", "1e-9"]  # learns next to nothing
 
 
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
-def test_the_last_line_says_so(quiet: list[str], capsys: Capture) -> None:
+def test_the_last_line_warns(quiet: list[str], capsys: Capture) -> None:
     assert run([*TRAIN, "long.vw", *BAD, *quiet]) == 0
     out, err = capsys.readouterr()
     last = err.splitlines()[-1]

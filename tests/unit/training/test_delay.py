@@ -378,7 +378,9 @@ def test_a_checkpoint_keeps_its_delay(data: Path, tmp_path: Path) -> None:
         train(data, resume=tmp_path / "c", delay=6)
 
 
-def test_the_command_line_says_it_as_typed(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_names_the_option_as_typed(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out, own = str(tmp_path / "m"), ["--label", "y", "--ignore", "count"]
     assert command(["train", str(data), *own, "--delay-column", "lag", "-o", out, "--quiet"]) == 0
     assert Model.load(out).state_digest() == train(data, **{**BY_COLUMN, "dim": None}).model.state_digest()

@@ -213,7 +213,7 @@ def test_predictions_of_files(tmp_path: Path) -> None:
     assert model.predict(tmp_path / "empty.csv").shape == (0,)
 
 
-def test_events_are_told_at_row_numbers(log: Path, tmp_path: Path) -> None:
+def test_events_are_logged_at_row_numbers(log: Path, tmp_path: Path) -> None:
     run = train(log, events=tmp_path / "e", checkpoint=tmp_path / "c", every=1000, holdout=4, **small())
     result = events.read_events(tmp_path / "e")
     assert [event["event"] for event in result][:1] + [event["event"] for event in result][-2:] == [
@@ -275,7 +275,7 @@ def test_every_refused(text: str) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"passes": 0}, "passes"),
-    ({"holdout": 1}, "holdout= needs a whole number of at least 2"),
+    ({"holdout": 1}, "holdout= needs a whole number from 2"),
     ({"every": 5}, "pass checkpoint= as well"),
     ({"bits": 0}, "bits= needs a whole number from 1 to 32"),
     ({"bits": 10, "dim": 5}, "keep one"),
