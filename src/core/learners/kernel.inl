@@ -98,6 +98,20 @@ inline bool is_small(double slope, double largest) {
     return fabs(slope) * largest <= LARGEST_GRADIENT<T>;
 }
 
+// Whether such rows have a loop of their own. Without vectors of the processor GCC makes slower code of both loops for
+// one scale with a receipt, and for several scales of float64 without one.
+#if defined(FTPRL_PORTABLE)
+template <bool receipt>
+constexpr bool SMALL_ROWS_APART = !receipt;
+template <class T, bool receipt>
+constexpr bool SMALL_ROWS_OF_SCALES_APART = receipt || sizeof(T) == sizeof(float);
+#else
+template <bool receipt>
+constexpr bool SMALL_ROWS_APART = true;
+template <class T, bool receipt>
+constexpr bool SMALL_ROWS_OF_SCALES_APART = true;
+#endif
+
 // The constants of the play, a copy a lane.
 struct Play {
     D h, minus_h, beta, l1, hl2, lower, upper;
@@ -503,7 +517,7 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         any = true;
         const D slope = all(weight * row_loss.slope);
         RegretSums sums = no_sums(), own_sums = no_sums();
-        if (is_small<T>(first(slope), rows.largest)) {
+        if (SMALL_ROWS_APART<receipt> && is_small<T>(first(slope), rows.largest)) {
             learn_row<T, unconstrained, receipt, true>(rows, c, cells, from, to, look, inverse, slope, scratch, sums);
         } else {
             sums =

@@ -203,7 +203,7 @@ template <class T, int L, bool unconstrained, bool receipt>
 inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
                       std::int64_t to, std::int64_t end, const D* slope, const D* kept, double* sums_of_gradients,
                       RegretSums (*sums)[L]) {
-    if (are_small<T, L>(slope, rows.largest)) {
+    if (SMALL_ROWS_OF_SCALES_APART<T, receipt> && are_small<T, L>(slope, rows.largest)) {
         learn_entries<T, L, unconstrained, receipt, true>(rows, wide, c, cells, from, to, end, slope, kept,
                                                           sums_of_gradients, sums);
     } else {
