@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "readers/features.hpp"
+#include "readers/new_names.hpp"
 #include "readers/rows.hpp"
 
 namespace ftprl {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,129 +14,15 @@
 #include <vector>
 
 #include "readers/buffer.hpp"
+#include "readers/feature.hpp"
 #include "readers/grams.hpp"
 #include "readers/interactions.hpp"
+#include "readers/new_names.hpp"
+#include "readers/recent_names.hpp"
 #include "readers/scan.hpp"
 #include "support/memory.hpp"
 
 namespace ftprl {
-
-// A column or a namespace: its name, and what stands between that and the text of a feature (0 for nothing). The name
-// belongs to somebody else. Some features of a namespace may have a common beginning, `key`: they are a group, too.
-struct FeatureGroup {
-    const Byte* name;
-    std::uint32_t size;
-    Byte joint;
-    std::uint64_t terms = 0;          // of interactions that mean it, a bit each
-    const GramRule* grams = nullptr;  // of its features, if there are any
-    const Byte* key = nullptr;
-    std::uint32_t key_size = 0;
-};
-
-// The text of a feature that is called like its group, such as a column of numbers, is null.
-struct Feature {
-    std::uint64_t hash;
-    const Byte* text;
-    std::uint32_t size;
-    std::uint32_t group;
-};
-
-// Knows the text of features whose `text` is TEXT_LATER: it is asked for when such a name is recorded, before the row
-// is over. What `size` means is up to the source.
-inline constexpr Byte TEXT_LATER[] = {0};
-class FeatureTexts {
-public:
-    virtual Feature with_text(const Feature& feature) = 0;
-    // False when the name was surely asked for before, since the last `forget`.
-    virtual bool is_new(const Feature& feature) = 0;
-    virtual void forget() = 0;
-
-protected:
-    ~FeatureTexts() = default;
-};
-
-// A name is known by these bits of its hash, the lowest: two names that agree in them count as one. In a table of 2^22
-// cells they then share their cell, too, and of those that do one in 256 is not counted.
-inline constexpr std::uint64_t NAME_BITS = (std::uint64_t{1} << 30) - 1;
-
-inline void prefetch(const void* place) noexcept {
-#if defined(__GNUC__)
-    __builtin_prefetch(place);
-#else
-    (void)place;
-#endif
-}
-
-// Names that were met before, four in a set of 64 bits: a new one takes the place of the one that came longest ago.
-class NameFilter {
-public:
-    // So many sets, a power of two of at least 2^15; and none of them has a name.
-    void allocate(std::size_t sets) {
-        sets_ = std::make_unique<Memory>(sets * sizeof(std::uint64_t));
-        mask_ = sets - 1;
-    }
-    void release() noexcept { sets_.reset(); }
-    bool is_allocated() const noexcept { return sets_ != nullptr; }
-
-    bool has(std::uint64_t hash) const noexcept { return has_tag(set_of(hash), tag_of(hash)); }
-    void add(std::uint64_t hash) noexcept { set_of(hash) = set_of(hash) << 16 | tag_of(hash); }
-    void fetch(std::uint64_t hash) const noexcept { prefetch(&set_of(hash)); }
-
-private:
-    static constexpr std::uint64_t TAG_BITS = NAME_BITS >> 15;
-    static_assert(TAG_BITS == 0x7fff, "a tag has 16 bits, one of which says that it is there");
-
-    std::uint64_t& set_of(std::uint64_t hash) const noexcept {
-        return static_cast<std::uint64_t*>(sets_->data())[hash & mask_];
-    }
-    static std::uint64_t tag_of(std::uint64_t hash) noexcept { return (hash >> 15 & TAG_BITS) | 0x8000; }
-    // Whether one of four tags of 16 bits is this one; where there is no tag it is 0.
-    static bool has_tag(std::uint64_t set, std::uint64_t tag) noexcept {
-        constexpr std::uint64_t ones = 0x0001000100010001u;
-        const std::uint64_t differs = set ^ (tag * ones);
-        return ((differs - ones) & ~differs & (ones << 15)) != 0;
-    }
-
-    std::unique_ptr<Memory> sets_;  // on a huge page, if it is that large: sets are met in any order
-    std::size_t mask_ = 0;
-};
-
-// Names met lately, one at a place of 16 bits. A place and what stands there are all bits that a name is known by. Most
-// features of most rows are found here, in the second-nearest cache, and then nothing is written.
-class RecentNames {
-public:
-    static constexpr unsigned BITS = 18;
-    static constexpr std::uint64_t PLACES = std::uint64_t{1} << BITS;
-
-    void allocate() {
-        places_ = std::make_unique<Memory>(PLACES * sizeof(std::uint16_t));
-        for (std::uint64_t i = 0; i < PLACES; ++i) view().drop(i);
-    }
-    void release() noexcept { places_.reset(); }
-    bool is_allocated() const noexcept { return places_ != nullptr; }
-
-    struct View {
-        std::uint16_t* places;
-
-        bool has(std::uint64_t hash) const noexcept { return places[hash & (PLACES - 1)] == tag_of(hash); }
-        void add(std::uint64_t hash) const noexcept { places[hash & (PLACES - 1)] = tag_of(hash); }
-        // Leaves nothing at the place of a name: what no name with this place has there.
-        void drop(std::uint64_t hash) const noexcept {
-            places[hash & (PLACES - 1)] = static_cast<std::uint16_t>(~tag_of(hash));
-        }
-        void fetch(std::uint64_t hash) const noexcept { prefetch(places + (hash & (PLACES - 1))); }
-    };
-    View view() const noexcept { return View{static_cast<std::uint16_t*>(places_->data())}; }
-
-private:
-    // The highest bits that a name is known by, some of which say no more than the place does: no name has all of
-    // them the other way round.
-    static constexpr unsigned SHIFT = 14;
-    static_assert(NAME_BITS >> SHIFT == 0xffff && SHIFT < BITS, "place and tag are all bits of a name, and share some");
-    static std::uint16_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash >> SHIFT); }
-
-    std::unique_ptr<Memory> places_;
-};
 
 // What becomes of a feature besides its slot and its value: nothing, or it is written down, perhaps with a look for
 // its name ahead.
@@ -154,158 +39,6 @@ struct FetchedFeatures : AllFeatures {
         recent.fetch(feature.hash);
         AllFeatures::add(feature);
     }
-};
-
-// Names in the order of their first rows: those that a parser met for the first time.
-class NewNames {
-public:
-    NewNames() = default;
-    NewNames(NewNames&& other) noexcept
-        : names_(std::move(other.names_)),
-          text_(std::move(other.text_)),
-          name_parts_(std::move(other.name_parts_)),
-          begin_(std::exchange(other.begin_, 0)),
-          is_complete_(other.is_complete_),
-          are_wanted_(other.are_wanted_) {}
-
-    // No more names are wanted of the parsers that these come from, or none of interactions: there is no space for
-    // them.
-    void stop() noexcept { are_wanted_->all.store(false, std::memory_order_relaxed); }
-    void stop_products() noexcept { are_wanted_->products.store(false, std::memory_order_relaxed); }
-    bool are_wanted() const noexcept { return are_wanted_->all.load(std::memory_order_relaxed); }
-    bool are_products_wanted() const noexcept { return are_wanted_->products.load(std::memory_order_relaxed); }
-    // From now on they are wanted as long as those of another parser.
-    void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
-
-    // A name. That of a product of two features is not put together: it has the numbers of two parts of text, which
-    // other products of the row share.
-    struct Entry {
-        std::uint64_t hash;
-        std::uint32_t row;             // within the batch
-        std::uint32_t size : 30;       // of its text
-        std::uint32_t is_product : 1;  // of an interaction
-        std::uint32_t is_pair : 1;
-        std::uint64_t begin;  // of its text, or the two parts
-    };
-    struct NamePart {
-        std::uint32_t begin;
-        std::uint32_t size;
-    };
-
-    // Whether every name is there that the rows have and none before had; otherwise one in some thousands may be
-    // missing.
-    bool is_complete() const noexcept { return is_complete_; }
-    void set_complete() noexcept { is_complete_ = true; }
-
-    std::size_t size() const noexcept { return names_.size(); }
-    const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
-    // Writes the text of a name, `size` bytes.
-    void write(const Entry& name, Byte* to) const noexcept {
-        if (name.is_pair == 0) {
-            copy(text_.data() + name.begin, name.size, to);
-            return;
-        }
-        to = copy(name_parts_.data()[name.begin >> 32], to);
-        *to = Byte{'*'};
-        copy(name_parts_.data()[name.begin & LOW], to + 1);
-    }
-
-    // Writes the name of a feature, that of its group and the text behind it, to the end of the one that is begun.
-    void append(const Feature& feature, const FeatureGroup& group) {
-        const std::size_t before = text_.size();
-        text_.reserve(std::size_t{group.size} + group.key_size + feature.size + 1);
-        Byte* to = copy(group.name, group.size, text_.data() + before);
-        if (feature.text != nullptr) {
-            *to = group.joint;
-            to = copy(group.key, group.key_size, to + (group.joint != 0 ? 1 : 0));
-            to = copy(feature.text, feature.size, to);
-        }
-        text_.resize(static_cast<std::size_t>(to - text_.data()));
-    }
-    void append(Byte mark) { text_.push(mark); }
-    void append(const Byte* text, std::size_t size) {
-        const std::size_t before = text_.size();
-        text_.reserve(size + 1);
-        copy(text, size, text_.data() + before);
-        text_.resize(before + size);
-    }
-    // Ends a name.
-    void end(std::size_t row, std::uint64_t hash, bool is_product) {
-        const std::size_t size = text_.size() - begin_;
-        names_.push(
-            Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, 0, begin_});
-        begin_ = text_.size();
-    }
-    // Ends a part of names and returns its number.
-    std::uint32_t end_part() {
-        name_parts_.push(
-            NamePart{static_cast<std::uint32_t>(begin_), static_cast<std::uint32_t>(text_.size() - begin_)});
-        begin_ = text_.size();
-        return static_cast<std::uint32_t>(name_parts_.size() - 1);
-    }
-    // Whether there may be two more parts: their places are 32 bits.
-    bool has_space_for_parts() const noexcept { return text_.size() < LOW / 2 && name_parts_.size() < LOW / 2; }
-    // Adds the name of a product of two parts.
-    void add_pair(std::size_t row, std::uint64_t hash, std::uint32_t one, std::uint32_t other) {
-        const std::uint32_t size = name_parts_.data()[one].size + 1 + name_parts_.data()[other].size;
-        const std::uint64_t both = static_cast<std::uint64_t>(one) << 32 | other;
-        names_.push(Entry{hash, static_cast<std::uint32_t>(row), size, 1, 1, both});
-    }
-
-    // Adds a name as another object had it; rows must not fall.
-    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size, bool is_product) {
-        const std::size_t begin = text_.size();
-        text_.reserve(std::size_t{size} + 1);
-        copy(name, size, text_.data() + begin);
-        text_.resize(begin + size);
-        names_.push(Entry{hash, row, size, is_product, 0, begin});
-        begin_ = text_.size();
-    }
-
-    // The first name of a row or of one behind it.
-    std::size_t first_of(std::size_t row) const noexcept {
-        std::size_t low = 0, high = size();
-        while (low < high) {
-            const std::size_t middle = (low + high) / 2;
-            if ((*this)[middle].row < row) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        return low;
-    }
-
-private:
-    static constexpr std::uint64_t LOW = 0xffffffffu;
-
-    // Most texts are short, and their sizes differ: two reads and writes that overlap take less than a call.
-    static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
-        if (size >= 8 && size <= 16) {
-            std::uint64_t first = 0, last = 0;
-            std::memcpy(&first, from, 8);
-            std::memcpy(&last, from + size - 8, 8);
-            std::memcpy(to, &first, 8);
-            std::memcpy(to + size - 8, &last, 8);
-        } else if (size != 0) {
-            std::memcpy(to, from, size);
-        }
-        return to + size;
-    }
-    Byte* copy(const NamePart& part, Byte* to) const noexcept { return copy(text_.data() + part.begin, part.size, to); }
-
-    Buffer<Entry> names_;
-    Buffer<Byte> text_;
-    // Shared by all parsers of the same data.
-    struct Wanted {
-        std::atomic<bool> all{true};
-        std::atomic<bool> products{true};
-    };
-
-    Buffer<NamePart> name_parts_;
-    std::size_t begin_ = 0;  // of the name that is written
-    bool is_complete_ = false;
-    std::shared_ptr<Wanted> are_wanted_ = std::make_shared<Wanted>();
 };
 
 class FeatureLog {
@@ -627,8 +360,8 @@ private:
 
     // The name of a feature of the row as a part of the names of its products.
     std::uint32_t part_of(std::size_t number) {
-        if (part_of_.size() <= number) part_of_.resize(number + 1, NO_PIECE);
-        if (part_of_[number] == NO_PIECE) {
+        if (part_of_.size() <= number) part_of_.resize(number + 1, NO_PART);
+        if (part_of_[number] == NO_PART) {
             append(features_.data()[number]);
             part_of_[number] = names_.end_part();
         }
@@ -678,7 +411,7 @@ private:
     }
 
     static constexpr std::uint32_t PASSING = 0x80000000u;
-    static constexpr std::uint32_t NO_PIECE = 0xffffffffu;
+    static constexpr std::uint32_t NO_PART = 0xffffffffu;
     static constexpr std::uint32_t PRODUCT = 0xffffffffu;
     static constexpr std::uint32_t GRAM = 0xfffffffeu;
     static constexpr std::uint32_t PAIR = 0xfffffffdu;  // a product of the features size / 2^16 and size % 2^16
@@ -851,7 +584,7 @@ private:
     RecentNames recent_products_;
     NameFilter known_products_;
     std::vector<std::uint64_t> whole_;    // their hashes, where none may be missed
-    std::vector<std::uint32_t> part_of_;  // of features of the row, NO_PIECE if there is none yet
+    std::vector<std::uint32_t> part_of_;  // of features of the row, NO_PART if there is none yet
     Buffer<std::uint32_t> unknown_;       // numbers of features of the row that are not recent
     Buffer<Feature> products_;            // those of the row that are not recent
     bool has_met_ = false;

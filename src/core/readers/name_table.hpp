@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "readers/features.hpp"
+#include "readers/new_names.hpp"
+#include "readers/recent_names.hpp"
 #include "readers/scan.hpp"
 #include "support/memory.hpp"
 

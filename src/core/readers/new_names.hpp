@@ -1,0 +1,169 @@
+// The names that the rows of a batch have and rows before did not.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "readers/buffer.hpp"
+#include "readers/feature.hpp"
+#include "readers/scan.hpp"
+
+namespace ftprl {
+
+// Names in the order of their first rows: those that a parser met for the first time.
+class NewNames {
+public:
+    NewNames() = default;
+    NewNames(NewNames&& other) noexcept
+        : names_(std::move(other.names_)),
+          text_(std::move(other.text_)),
+          name_parts_(std::move(other.name_parts_)),
+          begin_(std::exchange(other.begin_, 0)),
+          is_complete_(other.is_complete_),
+          are_wanted_(other.are_wanted_) {}
+
+    // No more names are wanted of the parsers that these come from, or none of interactions: there is no space for
+    // them.
+    void stop() noexcept { are_wanted_->all.store(false, std::memory_order_relaxed); }
+    void stop_products() noexcept { are_wanted_->products.store(false, std::memory_order_relaxed); }
+    bool are_wanted() const noexcept { return are_wanted_->all.load(std::memory_order_relaxed); }
+    bool are_products_wanted() const noexcept { return are_wanted_->products.load(std::memory_order_relaxed); }
+    // From now on they are wanted as long as those of another parser.
+    void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
+
+    // A name. That of a product of two features is not put together: it has the numbers of two parts of text, which
+    // other products of the row share.
+    struct Entry {
+        std::uint64_t hash;
+        std::uint32_t row;             // within the batch
+        std::uint32_t size : 30;       // of its text
+        std::uint32_t is_product : 1;  // of an interaction
+        std::uint32_t is_pair : 1;
+        std::uint64_t begin;  // of its text, or the two parts
+    };
+    struct NamePart {
+        std::uint32_t begin;
+        std::uint32_t size;
+    };
+
+    // Whether every name is there that the rows have and none before had; otherwise one in some thousands may be
+    // missing.
+    bool is_complete() const noexcept { return is_complete_; }
+    void set_complete() noexcept { is_complete_ = true; }
+
+    std::size_t size() const noexcept { return names_.size(); }
+    const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
+    // Writes the text of a name, `size` bytes.
+    void write(const Entry& name, Byte* to) const noexcept {
+        if (name.is_pair == 0) {
+            copy(text_.data() + name.begin, name.size, to);
+            return;
+        }
+        to = copy(name_parts_.data()[name.begin >> 32], to);
+        *to = Byte{'*'};
+        copy(name_parts_.data()[name.begin & LOW], to + 1);
+    }
+
+    // Writes the name of a feature, that of its group and the text behind it, to the end of the one that is begun.
+    void append(const Feature& feature, const FeatureGroup& group) {
+        const std::size_t before = text_.size();
+        text_.reserve(std::size_t{group.size} + group.key_size + feature.size + 1);
+        Byte* to = copy(group.name, group.size, text_.data() + before);
+        if (feature.text != nullptr) {
+            *to = group.joint;
+            to = copy(group.key, group.key_size, to + (group.joint != 0 ? 1 : 0));
+            to = copy(feature.text, feature.size, to);
+        }
+        text_.resize(static_cast<std::size_t>(to - text_.data()));
+    }
+    void append(Byte mark) { text_.push(mark); }
+    void append(const Byte* text, std::size_t size) {
+        const std::size_t before = text_.size();
+        text_.reserve(size + 1);
+        copy(text, size, text_.data() + before);
+        text_.resize(before + size);
+    }
+    // Ends a name.
+    void end(std::size_t row, std::uint64_t hash, bool is_product) {
+        const std::size_t size = text_.size() - begin_;
+        names_.push(
+            Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, 0, begin_});
+        begin_ = text_.size();
+    }
+    // Ends a part of names and returns its number.
+    std::uint32_t end_part() {
+        name_parts_.push(
+            NamePart{static_cast<std::uint32_t>(begin_), static_cast<std::uint32_t>(text_.size() - begin_)});
+        begin_ = text_.size();
+        return static_cast<std::uint32_t>(name_parts_.size() - 1);
+    }
+    // Whether there may be two more parts: their places are 32 bits.
+    bool has_space_for_parts() const noexcept { return text_.size() < LOW / 2 && name_parts_.size() < LOW / 2; }
+    // Adds the name of a product of two parts.
+    void add_pair(std::size_t row, std::uint64_t hash, std::uint32_t one, std::uint32_t other) {
+        const std::uint32_t size = name_parts_.data()[one].size + 1 + name_parts_.data()[other].size;
+        const std::uint64_t both = static_cast<std::uint64_t>(one) << 32 | other;
+        names_.push(Entry{hash, static_cast<std::uint32_t>(row), size, 1, 1, both});
+    }
+
+    // Adds a name as another object had it; rows must not fall.
+    void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size, bool is_product) {
+        const std::size_t begin = text_.size();
+        text_.reserve(std::size_t{size} + 1);
+        copy(name, size, text_.data() + begin);
+        text_.resize(begin + size);
+        names_.push(Entry{hash, row, size, is_product, 0, begin});
+        begin_ = text_.size();
+    }
+
+    // The first name of a row or of one behind it.
+    std::size_t first_of(std::size_t row) const noexcept {
+        std::size_t low = 0, high = size();
+        while (low < high) {
+            const std::size_t middle = (low + high) / 2;
+            if ((*this)[middle].row < row) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low;
+    }
+
+private:
+    static constexpr std::uint64_t LOW = 0xffffffffu;
+
+    // Most texts are short, and their sizes differ: two reads and writes that overlap take less than a call.
+    static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
+        if (size >= 8 && size <= 16) {
+            std::uint64_t first = 0, last = 0;
+            std::memcpy(&first, from, 8);
+            std::memcpy(&last, from + size - 8, 8);
+            std::memcpy(to, &first, 8);
+            std::memcpy(to + size - 8, &last, 8);
+        } else if (size != 0) {
+            std::memcpy(to, from, size);
+        }
+        return to + size;
+    }
+    Byte* copy(const NamePart& part, Byte* to) const noexcept { return copy(text_.data() + part.begin, part.size, to); }
+
+    Buffer<Entry> names_;
+    Buffer<Byte> text_;
+    // Shared by all parsers of the same data.
+    struct Wanted {
+        std::atomic<bool> all{true};
+        std::atomic<bool> products{true};
+    };
+
+    Buffer<NamePart> name_parts_;
+    std::size_t begin_ = 0;  // of the name that is written
+    bool is_complete_ = false;
+    std::shared_ptr<Wanted> are_wanted_ = std::make_shared<Wanted>();
+};
+
+}  // namespace ftprl
