@@ -29,7 +29,7 @@ def constraints(feasible: sets.ConvexSet, x: cp.Expression) -> list[cp.Constrain
         return [cp.norm(feasible.A @ (x - feasible.center), 2) <= 1]
     if isinstance(feasible, Shares):
         cap = [x <= feasible.cap] if np.isfinite(feasible.cap) else []
-        return [x >= 0, cp.sum(x) == feasible.scale, *cap]
+        return [x >= 0, cp.sum(x) == feasible.total, *cap]
     if isinstance(feasible, sets.Halfspace):
         return [feasible.a @ x <= feasible.b]
     if isinstance(feasible, sets.Polytope):
@@ -44,7 +44,7 @@ def constraints(feasible: sets.ConvexSet, x: cp.Expression) -> list[cp.Constrain
         return [cp.normNuc(cp.reshape(x, feasible.shape, order="C")) <= feasible.radius]
     if isinstance(feasible, sets.Spectrahedron):
         X = cp.reshape(x, feasible.shape, order="C")
-        return [X == X.T, (X + X.T) / 2 >> 0, cp.trace(X) == feasible.scale]
+        return [X == X.T, (X + X.T) / 2 >> 0, cp.trace(X) == feasible.trace]
     if isinstance(feasible, sets.Birkhoff):
         X = cp.reshape(x, feasible.shape, order="C")
         return [X >= 0, cp.sum(X, axis=0) == 1, cp.sum(X, axis=1) == 1]

@@ -58,7 +58,7 @@ def corners(F: ConvexSet) -> Vector | None:
     if isinstance(F, L1Ball):
         return F.center + F.radius * np.vstack((np.eye(n), -np.eye(n)))
     if isinstance(F, Simplex):
-        return F.scale * np.eye(n)
+        return F.total * np.eye(n)
     if isinstance(F, Polytope | CappedSimplex | Intersection):
         return _basic_points(F)
     if isinstance(F, Preimage):

@@ -190,17 +190,17 @@ void add_list(RecordParser& parser, const Name& name, nb::handle key, nb::handle
     // A copy: code of Python's may run that changes the list.
     const auto elements = nb::steal<nb::tuple>(PySequence_Tuple(sequence.ptr()));
     parser.begin_list(name, path, elements.size());
-    std::size_t place = 0;
+    std::size_t position = 0;
     for (nb::handle element : elements) {
         if (PyDict_Check(element.ptr())) {
             add_named_element(parser, name, key, nb::borrow<nb::dict>(element));
         } else if (is_list(element)) {
             refuse_in_list(parser, key, "a list within a list");
         } else {
-            parser.set_place(place);
+            parser.set_position(position);
             add_value(parser, name, key, element);
         }
-        ++place;
+        ++position;
     }
     parser.end_list();
 }
@@ -402,8 +402,8 @@ void DictParser::add_inside(const nb::dict& items, const std::string& object, in
 bool DictParser::has_same_keys(const nb::dict& items) {
     if (order_.empty() || static_cast<std::size_t>(PyDict_GET_SIZE(items.ptr())) != order_.size()) return false;
     PyObject *key = nullptr, *value = nullptr;
-    Py_ssize_t place = 0;
-    for (std::size_t i = 0; PyDict_Next(items.ptr(), &place, &key, &value) != 0; ++i) {
+    Py_ssize_t position = 0;
+    for (std::size_t i = 0; PyDict_Next(items.ptr(), &position, &key, &value) != 0; ++i) {
         const Key& known = order_[i];
         const bool is_same = key == known.text || (PyUnicode_CheckExact(key) && PyObject_Hash(key) == known.hash &&
                                                    PyUnicode_Compare(key, known.text) == 0);

@@ -38,7 +38,7 @@ protected:
     }
 
     // The number at position `i` of a list.
-    void add_place(ElementReader& reader, std::size_t i, double value) {
+    void add_at_position(ElementReader& reader, std::size_t i, double value) {
         while (reader.number_hashes.size() <= i && reader.number_hashes.size() < MOST_HASHES) {
             reader.number_hashes.push_back(hash_of_number(reader, reader.number_hashes.size()));
         }
@@ -104,7 +104,7 @@ private:
         if (column.kind == Column::Kind::numeric) {
             double value = 0.0;
             if (!element_number(column, cells, i, value)) return false;
-            if (!std::isnan(value)) add_place(reader, position, value);
+            if (!std::isnan(value)) add_at_position(reader, position, value);
             return true;
         }
         char scratch[LONGEST_VALUE];

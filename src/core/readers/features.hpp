@@ -98,7 +98,7 @@ public:
 
     // A text that lasts as long as the row.
     const Byte* lasting(const Byte* text, std::size_t size) {
-        Byte* const copy = place_for(size);
+        Byte* const copy = space_for(size);
         std::memcpy(copy, text, size);
         return copy;
     }
@@ -195,9 +195,9 @@ public:
         return is_recording() && (is_complete_ || (recent_products_.is_allocated() && names_.are_products_wanted()));
     }
 
-    // Where the names of a row are looked for, which goes better if the places are fetched before.
+    // Where the names of a row are looked for, which goes better if the buckets are fetched before.
     RecentNames::View recent() const noexcept { return recent_.view(); }
-    // Fetches the place of one name, if names are kept.
+    // Fetches the bucket of one name, if names are kept.
     void fetch(std::uint64_t hash) const noexcept {
         if (recent_.is_allocated()) recent_.view().fetch(hash);
     }
@@ -395,11 +395,11 @@ private:
         known_products_.release();
     }
 
-    Byte* place_for(std::size_t size) {
+    Byte* space_for(std::size_t size) {
         if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
-        Byte* const place = pages_[page_].get() + used_;
+        Byte* const space = pages_[page_].get() + used_;
         used_ += size;
-        return place;
+        return space;
     }
 
     // A page for a text of this size: the first one is kept from row to row.
@@ -459,8 +459,8 @@ private:
         const std::vector<std::uint32_t>& members = all_sequences_[s].members;
         for (std::uint32_t at = 0; at + mask.back() < members.size(); ++at) {
             std::uint64_t hash = features_.data()[members[at]].hash;
-            for (const std::uint32_t place : mask) {
-                hash = Grams::joined(hash, features_.data()[members[at + place]].hash);
+            for (const std::uint32_t offset : mask) {
+                hash = Grams::joined(hash, features_.data()[members[at + offset]].hash);
             }
             made_.push_back(Gram{s, at, m});
             const auto number = static_cast<std::uint32_t>(made_.size() - 1);
@@ -480,7 +480,7 @@ private:
             const Feature word = features_.data()[i];
             if (word.text == nullptr) continue;
             const std::size_t size = std::size_t{word.size} + 2;
-            Byte* const blanked = place_for(size);
+            Byte* const blanked = space_for(size);
             blanked[0] = blanked[size - 1] = Byte{' '};
             std::memcpy(blanked + 1, word.text, word.size);
             each_char_gram(blanked, blanked + size, rule, starts_, [&](const Byte* p, const Byte* end) {
@@ -518,9 +518,9 @@ private:
         const Sequence& sequence = all_sequences_[gram.sequence];
         const FeatureGroup& group = group_at(sequence.group);
         names_.append(features_.data()[sequence.members[gram.at]], group);
-        for (const std::uint32_t place : group.grams->masks[gram.mask]) {
+        for (const std::uint32_t offset : group.grams->masks[gram.mask]) {
             static constexpr Byte between[] = {' ', '^', ' '};
-            const Feature& next = features_.data()[sequence.members[gram.at + place]];
+            const Feature& next = features_.data()[sequence.members[gram.at + offset]];
             names_.append(between, sizeof between);
             if (next.text != nullptr) names_.append(next.text, next.size);
         }

@@ -97,10 +97,11 @@ protected:
 private:
     // The features of a column, without the hash. Most names were met before, so the text of one is looked for only
     // when it is recorded.
-    static Feature form_of(const ColumnReader& column, std::size_t place) noexcept {
+    static Feature form_of(const ColumnReader& column, std::size_t column_index) noexcept {
         if (column.kind == Column::Kind::numeric) return Feature{0, nullptr, 0, column.group};
         const bool is_fixed = column.kind == Column::Kind::boolean || column.kind == Column::Kind::bucket;
-        return Feature{0, TEXT_LATER, static_cast<std::uint32_t>(place), is_fixed ? column.fixed_group : column.group};
+        return Feature{0, TEXT_LATER, static_cast<std::uint32_t>(column_index),
+                       is_fixed ? column.fixed_group : column.group};
     }
 
     // The feature of a cell of the present row: `size` is the number of its column.
@@ -245,25 +246,25 @@ private:
         Feature feature;
         std::uint64_t entry;  // of the dictionary, or NO_ENTRY
         std::uint32_t row;    // of the block
-        std::uint32_t place;  // of the column
+        std::uint32_t column_index;
     };
     static constexpr std::uint64_t NO_ENTRY = ~std::uint64_t{0};
     static constexpr std::size_t NEXT = 12;  // names
 
     void arrange_slots() {
-        block_places_.clear();
+        block_columns_.clear();
         beside_.clear();
         has_slots_ = rows.slots().dim() < EMPTY;
         has_numbers_ = false;
-        for (std::size_t place = 0; place < columns_.size(); ++place) {
-            const FrameColumn& column = columns_[place];
+        for (std::size_t column_index = 0; column_index < columns_.size(); ++column_index) {
+            const FrameColumn& column = columns_[column_index];
             const Column::Kind kind = column.reader.kind;
             if (column.is_loaded()) {
-                block_places_.push_back(place);
+                block_columns_.push_back(column_index);
                 has_numbers_ = has_numbers_ || kind == Column::Kind::numeric;
             } else if (!column.cells.is_list() &&
                        (kind == Column::Kind::label || kind == Column::Kind::weight || kind == Column::Kind::delay)) {
-                beside_.push_back(place);
+                beside_.push_back(column_index);
             } else if (kind != Column::Kind::ignore) {
                 has_slots_ = false;
             }
@@ -271,8 +272,8 @@ private:
         if (!has_slots_) return;
         slot_block_ = has_numbers_ ? BLOCK : CODED_BLOCK;
         stride_ = slot_block_ + 16;
-        block_slots_.resize(block_places_.size() * stride_);
-        block_present_.assign(block_places_.size() * stride_, std::uint8_t{1});
+        block_slots_.resize(block_columns_.size() * stride_);
+        block_present_.assign(block_columns_.size() * stride_, std::uint8_t{1});
         never_repeats_ = are_distinct();
         left_from_ = rows.slots().dim() <= NEW ? NEW : EMPTY;
         for (FrameColumn& column : columns_) {
@@ -284,8 +285,8 @@ private:
     // missing.
     bool are_distinct() {
         std::vector<std::uint32_t> slots;
-        for (const std::size_t place : block_places_) {
-            const ColumnReader& reader = columns_[place].reader;
+        for (const std::size_t column_index : block_columns_) {
+            const ColumnReader& reader = columns_[column_index].reader;
             if (reader.kind != Column::Kind::numeric) return false;
             slots.push_back(rows.slots()(reader.hash));
             if (marks_missing()) slots.push_back(rows.slots()(reader.missing_hash));
@@ -324,12 +325,12 @@ private:
         met_.clear();
         records_ = rows.log.is_recording();
         bool is_good = true;
-        for (std::size_t b = 0; is_good && b < block_places_.size(); ++b) {
+        for (std::size_t b = 0; is_good && b < block_columns_.size(); ++b) {
             std::uint32_t* const out = block_slots_.data() + b * stride_;
             std::uint8_t* const present = block_present_.data() + b * stride_;
-            const std::size_t place = block_places_[b];
-            is_good = columns_[place].is_coded() ? load_coded(place, from, count, out, present)
-                                                 : load_others(place, from, count, out, present);
+            const std::size_t column_index = block_columns_[b];
+            is_good = columns_[column_index].is_coded() ? load_coded(column_index, from, count, out, present)
+                                                        : load_others(column_index, from, count, out, present);
         }
         if (!is_good) {
             has_gaps_ = true;  // cells that are no features left some
@@ -338,17 +339,17 @@ private:
         return is_good;
     }
 
-    bool load_others(std::size_t place, std::size_t from, std::size_t count, std::uint32_t* out,
+    bool load_others(std::size_t column_index, std::size_t from, std::size_t count, std::uint32_t* out,
                      std::uint8_t* present) {
-        FrameColumn& column = columns_[place];
+        FrameColumn& column = columns_[column_index];
         const bool may_be_direct = column.reader.kind == Column::Kind::categorical && !column.cells.has_missing();
         bool is_good = true;
         for (std::size_t at = 0; is_good && at < count; at += BLOCK) {
             const std::size_t part = std::min(BLOCK, count - at);
             if (may_be_direct && direct_slots(column, from + at, part, out + at)) {
-                if (records_) list_names(place, from, at, part);
+                if (records_) list_names(column_index, from, at, part);
             } else {
-                is_good = load_part(place, from, at, part, out + at, present + at);
+                is_good = load_part(column_index, from, at, part, out + at, present + at);
             }
         }
         return is_good;
@@ -405,9 +406,9 @@ private:
     }
 
     // The slots of at most BLOCK rows, from row `at` of the block that begins with `from`.
-    bool load_part(std::size_t place, std::size_t from, std::size_t at, std::size_t count, std::uint32_t* out,
+    bool load_part(std::size_t column_index, std::size_t from, std::size_t at, std::size_t count, std::uint32_t* out,
                    std::uint8_t* present) {
-        FrameColumn& column = columns_[place];
+        FrameColumn& column = columns_[column_index];
         load(column, from + at, count);
         const Slots slots = rows.slots();
         unsigned states = 0;
@@ -415,7 +416,7 @@ private:
             for (std::size_t i = 0; i < count; ++i) states |= 1u << static_cast<unsigned>(column.states[i]);
             if (states == 1u << static_cast<unsigned>(State::present)) {
                 std::fill(out, out + count, slots(column.reader.hash));
-                if (records_) list_names(place, from, at, 1);
+                if (records_) list_names(column_index, from, at, 1);
                 return true;
             }
         }
@@ -424,14 +425,14 @@ private:
             present[i] = static_cast<std::uint8_t>(column.states[i]) & 1;
             states |= 1u << static_cast<unsigned>(column.states[i]);
         }
-        if (records_) list_names(place, from, at, count);
+        if (records_) list_names(column_index, from, at, count);
         has_gaps_ = has_gaps_ || (states & 1u << static_cast<unsigned>(State::absent)) != 0;
         return (states & 1u << static_cast<unsigned>(State::bad)) == 0;
     }
 
     // Lists those names of `count` cells that are not recent: cells of the part of a block that begins with row `at`.
-    void list_names(std::size_t place, std::size_t from, std::size_t at, std::size_t count) {
-        const FrameColumn& column = columns_[place];
+    void list_names(std::size_t column_index, std::size_t from, std::size_t at, std::size_t count) {
+        const FrameColumn& column = columns_[column_index];
         std::array<std::uint32_t, BLOCK> others;
         const std::size_t size = rows.log.find_others(column.hashes.data(), count, others.data());
         const bool is_category = column.reader.kind == Column::Kind::categorical;
@@ -446,16 +447,17 @@ private:
                 feature.text = field.data;
                 feature.size = static_cast<std::uint32_t>(field.end - field.data);
             }
-            add_met(feature, NO_ENTRY, at + i, place);
+            add_met(feature, NO_ENTRY, at + i, column_index);
         }
     }
 
-    void add_met(const Feature& feature, std::uint64_t entry, std::size_t row, std::size_t place) {
-        met_.push_back({feature, entry, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(place)});
+    void add_met(const Feature& feature, std::uint64_t entry, std::size_t row, std::size_t column_index) {
+        met_.push_back({feature, entry, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(column_index)});
     }
 
-    bool load_coded(std::size_t place, std::size_t from, std::size_t count, std::uint32_t* out, std::uint8_t* present) {
-        FrameColumn& column = columns_[place];
+    bool load_coded(std::size_t column_index, std::size_t from, std::size_t count, std::uint32_t* out,
+                    std::uint8_t* present) {
+        FrameColumn& column = columns_[column_index];
         const ArrowColumn& cells = column.cells;
         column.slots.resize(cells.dictionary()->size(), UNMET);
         const std::uint32_t* const known = column.slots.data();
@@ -483,13 +485,13 @@ private:
                 const bool is_missing = has_missing && cells.is_missing(from + i);
                 if (out[i] < left_from_ && !is_missing) continue;
                 const std::uint64_t number = is_missing ? NO_ENTRY : cells.entry(from + i);
-                if (!is_missing && (number >= size || !meet(place, number, i))) return false;
+                if (!is_missing && (number >= size || !meet(column_index, number, i))) return false;
                 if (!is_missing && column.slots[number] != EMPTY) {
                     out[i] = column.slots[number];
                 } else if (marks_missing()) {
                     out[i] = rows.slots()(column.reader.missing_hash);
                     if (std::exchange(lists_missing, false)) {
-                        add_met(missing_of(column.reader), NO_ENTRY, i, place);
+                        add_met(missing_of(column.reader), NO_ENTRY, i, column_index);
                     }
                 } else {
                     present[i] = 0;
@@ -502,8 +504,8 @@ private:
 
     // The slot of an entry is known from now on, and its name is listed if it is met for the first time; false when it
     // is no text.
-    bool meet(std::size_t place, std::uint64_t number, std::size_t row) {
-        FrameColumn& column = columns_[place];
+    bool meet(std::size_t column_index, std::uint64_t number, std::size_t row) {
+        FrameColumn& column = columns_[column_index];
         if (column.slots[number] < left_from_ || column.slots[number] == EMPTY) return true;
         const ArrowColumn& dictionary = *column.cells.dictionary();
         Feature feature = column.form;
@@ -530,13 +532,13 @@ private:
                 feature.size = static_cast<std::uint32_t>(size);
             }
         }
-        if (records_) add_met(feature, number, row, place);
+        if (records_) add_met(feature, number, row, column_index);
         return true;
     }
 
     // An entry counts as not met: its row is not read, or not now.
     void forget_met(const FirstMet& one) {
-        if (one.entry != NO_ENTRY) columns_[one.place].slots[one.entry] = UNMET;
+        if (one.entry != NO_ENTRY) columns_[one.column_index].slots[one.entry] = UNMET;
     }
 
     // Records the listed names of the first `count` rows of the block, in the order of rows and of columns within a
@@ -593,7 +595,7 @@ private:
 
     // The same for rows of features with the value 1, as many in each.
     std::size_t rows_of_ones(std::size_t from, std::size_t count) {
-        const std::size_t features = block_places_.size(), stride = stride_;
+        const std::size_t features = block_columns_.size(), stride = stride_;
         const std::uint32_t* slots = block_slots_.data();
         const std::size_t last = from + count;
         rows.reserve_ones(count, features);
@@ -632,8 +634,8 @@ private:
     // The label, the weight and the delay of a row; false when the row is refused.
     bool read_beside(std::size_t at, double& y, double& weight) {
         if (whole_labels_ != nullptr && usual_label(whole_labels_[at], y)) return true;
-        for (const std::size_t place : beside_) {
-            if (!read_cell(columns_[place], at, y, weight)) return false;
+        for (const std::size_t column_index : beside_) {
+            if (!read_cell(columns_[column_index], at, y, weight)) return false;
         }
         return true;
     }
@@ -643,7 +645,7 @@ private:
         row_ = at;
         rows.begin(capacity_);
         if (!read_beside(at, y, weight)) return;
-        const std::size_t count = block_places_.size();
+        const std::size_t count = block_columns_.size();
         const std::uint32_t* const slots = block_slots_.data() + i;
         const std::uint8_t* const present = block_present_.data() + i;
         std::uint32_t* const out = rows.row_slots();
@@ -652,7 +654,7 @@ private:
             double* const values = rows.row_values();
             for (std::size_t b = 0; b < count; ++b) {
                 out[size] = slots[b * stride_];
-                values[size] = columns_[block_places_[b]].values[i];
+                values[size] = columns_[block_columns_[b]].values[i];
                 size += present[b * stride_];
             }
         } else {
@@ -679,8 +681,8 @@ private:
     bool never_repeats_ = false;      // no row has a slot twice
     std::size_t slot_block_ = BLOCK;  // rows whose slots are loaded at once
     std::size_t stride_ = BLOCK;  // from one column to the next: were it a power of two, a row would not fit the cache
-    std::vector<std::size_t> block_places_;  // of columns that are loaded
-    std::vector<std::size_t> beside_;        // of labels, weights and delays
+    std::vector<std::size_t> block_columns_;  // of columns that are loaded
+    std::vector<std::size_t> beside_;         // of labels, weights and delays
     std::vector<std::uint32_t> block_slots_;
     std::vector<std::uint8_t> block_present_;     // 1, but for the gaps of the block
     std::uint32_t left_from_ = EMPTY;             // entries with such slots are not met, or empty

@@ -7,12 +7,12 @@
 //   Scope enter_expected(Scope object)                it is
 //   Scope enter(Scope object, Field key)              another key
 //   bool skips(Scope)                                 whether its value does not matter
-//   bool number(Scope, Field text, place)             the values; `place` is that in an array, or NO_PLACE
-//   bool text(Scope, Field, place)
-//   bool boolean(Scope, bool, place)
-//   bool open_object(Scope&, place), bool close_object(Scope)     the scope may become another one inside
-//   bool open_array(Scope&, place), bool close_array(Scope)
-//   void count_missing(Scope, place)                  null
+//   bool number(Scope, Field text, position)             the values; `position` is that in an array, or NOT_IN_ARRAY
+//   bool text(Scope, Field, position)
+//   bool boolean(Scope, bool, position)
+//   bool open_object(Scope&, position), bool close_object(Scope)     the scope may become another one inside
+//   bool open_array(Scope&, position), bool close_array(Scope)
+//   void count_missing(Scope, position)                  null
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@
 
 namespace ftprl {
 
-inline constexpr std::ptrdiff_t NO_PLACE = -1;
+inline constexpr std::ptrdiff_t NOT_IN_ARRAY = -1;
 
 // A key as it stands in the text, with its closing quote; empty for one that has to be written with escapes.
 class ExpectedKey {
@@ -122,7 +122,7 @@ private:
             }
             if (!is_next(':')) return expected("':' after a name");
             blanks();
-            if (reader_.skips(inner) ? !skip(depth) : !value(inner, NO_PLACE, depth)) return false;
+            if (reader_.skips(inner) ? !skip(depth) : !value(inner, NOT_IN_ARRAY, depth)) return false;
         } while (is_next(','));
         return is_next('}') || expected("',' or '}'");
     }
@@ -130,44 +130,44 @@ private:
     // Behind the bracket.
     bool array(Scope scope, int depth) {
         if (is_next(']')) return true;
-        std::ptrdiff_t place = 0;
+        std::ptrdiff_t position = 0;
         do {
             blanks();
-            if (!value(scope, place++, depth)) return false;
+            if (!value(scope, position++, depth)) return false;
         } while (is_next(','));
         return is_next(']') || expected("',' or ']'");
     }
 
-    bool value(Scope scope, std::ptrdiff_t place, int depth) {
+    bool value(Scope scope, std::ptrdiff_t position, int depth) {
         if (p_ == end_) return expected("a value");
         switch (*p_) {
             case '"': {
                 Field field{};
                 ++p_;
-                return string(field, texts_) && reader_.text(scope, field, place);
+                return string(field, texts_) && reader_.text(scope, field, position);
             }
             case '{':
                 if (depth == DEEPEST) return expected("objects and arrays at most 64 deep");
                 ++p_;
-                return reader_.open_object(scope, place) && object(scope, depth + 1) && reader_.close_object(scope);
+                return reader_.open_object(scope, position) && object(scope, depth + 1) && reader_.close_object(scope);
             case '[':
                 if (depth == DEEPEST) return expected("objects and arrays at most 64 deep");
                 ++p_;
-                return reader_.open_array(scope, place) && array(scope, depth + 1) && reader_.close_array(scope);
+                return reader_.open_array(scope, position) && array(scope, depth + 1) && reader_.close_array(scope);
             case 't':
-                return word("true") && reader_.boolean(scope, true, place);
+                return word("true") && reader_.boolean(scope, true, position);
             case 'f':
-                return word("false") && reader_.boolean(scope, false, place);
+                return word("false") && reader_.boolean(scope, false, position);
             case 'n':
                 if (!word("null")) return false;
-                reader_.count_missing(scope, place);
+                reader_.count_missing(scope, position);
                 return true;
             case 'N':  // as Python writes it
                 if (!word("NaN")) return false;
-                reader_.count_missing(scope, place);
+                reader_.count_missing(scope, position);
                 return true;
             default:
-                return number(scope, place);
+                return number(scope, position);
         }
     }
 
@@ -178,11 +178,11 @@ private:
         return true;
     }
 
-    bool number(Scope scope, std::ptrdiff_t place) {
+    bool number(Scope scope, std::ptrdiff_t position) {
         const Byte* const first = p_;
         if (*p_ != '-' && (*p_ < '0' || *p_ > '9')) return expected("a value");
         while (p_ != end_ && is_of_number(*p_)) ++p_;
-        return reader_.number(scope, Field{first, p_, limit_}, place);
+        return reader_.number(scope, Field{first, p_, limit_}, position);
     }
 
     // Behind the quote. A string with escapes is put into `scratch`.

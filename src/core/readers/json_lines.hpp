@@ -174,21 +174,21 @@ private:
                     continue;
                 }
                 flush_before(*node);
-                if (!skips(node) && !field(*node, text, NO_PLACE)) return Read::refused;
+                if (!skips(node) && !field(*node, text, NOT_IN_ARRAY)) return Read::refused;
             } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
                 const Byte* const first = p;
                 while (p != eol && JsonWalk<JsonLinesParser>::is_of_number(*p)) ++p;
                 flush_before(*node);
-                if (!skips(node) && !number(node, Field{first, p, end}, NO_PLACE)) return Read::refused;
+                if (!skips(node) && !number(node, Field{first, p, end}, NOT_IN_ARRAY)) return Read::refused;
             } else if (is_word(p, eol, "null")) {
                 p += 4;
                 flush_before(*node);
-                if (!skips(node)) count_missing(node, NO_PLACE);
+                if (!skips(node)) count_missing(node, NOT_IN_ARRAY);
             } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
                 const bool value = *p == 't';
                 p += value ? 4 : 5;
                 flush_before(*node);
-                if (!skips(node) && !boolean(node, value, NO_PLACE)) return Read::refused;
+                if (!skips(node) && !boolean(node, value, NOT_IN_ARRAY)) return Read::refused;
             } else {
                 return Read::other;
             }
@@ -342,7 +342,7 @@ private:
 
     static bool skips(const Node* scope) { return scope->reader.kind == Kind::ignore; }
 
-    bool number(Scope scope, const Field& text, std::ptrdiff_t place) {
+    bool number(Scope scope, const Field& text, std::ptrdiff_t position) {
         if (scope->role == Node::Role::element) return element_number(*scope, text);
         if (scope->role != Node::Role::column) return entry_number(scope, text);
         if (scope->by_value && !reads_others) return true;
@@ -350,39 +350,40 @@ private:
         if (!is_numeric) {
             char scratch[LONGEST_VALUE];
             const bool is_feature = scope->reader.kind == Kind::categorical || scope->reader.kind == Kind::text;
-            return field(*scope, is_feature ? spelled(text, scratch) : text, place);
+            return field(*scope, is_feature ? spelled(text, scratch) : text, position);
         }
         double value = 0.0;
         if (!parsed_number(scope->reader, text, value)) return false;
-        add_number(*scope, value, place);
+        add_number(*scope, value, position);
         return true;
     }
 
-    bool text(Scope scope, const Field& text, std::ptrdiff_t place) {
+    bool text(Scope scope, const Field& text, std::ptrdiff_t position) {
         if (scope->role == Node::Role::element) return element_text(*scope, text);
         if (scope->role != Node::Role::column) return entry_text(scope, text);
-        return field(*scope, text, place);
+        return field(*scope, text, position);
     }
 
-    bool boolean(Scope scope, bool value, std::ptrdiff_t place) {
+    bool boolean(Scope scope, bool value, std::ptrdiff_t position) {
         if (scope->role == Node::Role::element) return element_boolean(*scope, value);
         if (scope->role != Node::Role::column) return entry_boolean(scope, value);
         if (!scope->by_value && scope->reader.kind == Kind::numeric) {
-            add_number(*scope, value ? 1.0 : 0.0, place);
+            add_number(*scope, value ? 1.0 : 0.0, position);
             return true;
         }
-        return field(*scope, spelled(value), place);
+        return field(*scope, spelled(value), position);
     }
 
     // Null; in an array it is no element.
-    void count_missing(Scope scope, std::ptrdiff_t place) {
-        if (place == NO_PLACE && scope->rank != UNRANKED && scope->role == Node::Role::column) missing(scope->reader);
+    void count_missing(Scope scope, std::ptrdiff_t position) {
+        if (position == NOT_IN_ARRAY && scope->rank != UNRANKED && scope->role == Node::Role::column)
+            missing(scope->reader);
     }
 
-    bool open_object(Scope& scope, std::ptrdiff_t place) {
+    bool open_object(Scope& scope, std::ptrdiff_t position) {
         if (scope->role == Node::Role::element) return true;
         if (scope->role != Node::Role::column) return refuse_nested(*scope, "an object within an object of an array");
-        if (place == NO_PLACE) {
+        if (position == NOT_IN_ARRAY) {
             if (!is_map(*scope) || may_be_map(scope->reader.kind)) return is_no_single(*scope, "an object");
             refuse("expected one value, got an object in column " + scope->reader.name);
             return false;
@@ -417,12 +418,12 @@ private:
         return true;
     }
 
-    bool open_array(Scope& scope, std::ptrdiff_t place) {
+    bool open_array(Scope& scope, std::ptrdiff_t position) {
         if (scope->role == Node::Role::element) {
             refuse("expected numbers or text in an object, got an array in column " + scope->map->reader.name);
             return false;
         }
-        if (place != NO_PLACE || scope->role != Node::Role::column) {
+        if (position != NOT_IN_ARRAY || scope->role != Node::Role::column) {
             return refuse_nested(*scope, "an array within an array");
         }
         return is_no_single(*scope, "an array");
@@ -433,7 +434,7 @@ private:
     // ---- values ----
 
     // A value that is no number, or a number of another kind than numeric.
-    bool field(Node& node, const Field& field, std::ptrdiff_t place) {
+    bool field(Node& node, const Field& field, std::ptrdiff_t position) {
         if (node.by_value && !reads_others) return true;
         switch (node.by_value ? Kind::categorical : node.reader.kind) {
             case Kind::label:
@@ -443,20 +444,20 @@ private:
             case Kind::delay:
                 return lateness(node.reader, field);
             case Kind::text:
-                if (place == NO_PLACE || field.data != field.end) {
+                if (position == NOT_IN_ARRAY || field.data != field.end) {
                     ElementParser::text(node.reader, field, known_capacity_);
                 }
                 return true;
             case Kind::numeric:
-                return written_number(node, trimmed(field), place);
+                return written_number(node, trimmed(field), position);
             case Kind::categorical:
                 // An empty text counts as null: only a known column has a feature where it is missing.
-                if (field.data != field.end || (place == NO_PLACE && !node.by_value)) {
+                if (field.data != field.end || (position == NOT_IN_ARRAY && !node.by_value)) {
                     category(node.reader, field, stays(field));
                 }
                 return true;
             default:
-                return is_single(node, place) && feature(node.reader, field, 0);
+                return is_single(node, position) && feature(node.reader, field, 0);
         }
     }
 
@@ -467,26 +468,26 @@ private:
     }
 
     // A date, a bucket, true or false: one value of a line.
-    bool is_single(const Node& node, std::ptrdiff_t place) {
-        if (place != NO_PLACE) refuse("expected one value, got an array in column " + node.reader.name);
-        return place == NO_PLACE;
+    bool is_single(const Node& node, std::ptrdiff_t position) {
+        if (position != NOT_IN_ARRAY) refuse("expected one value, got an array in column " + node.reader.name);
+        return position == NOT_IN_ARRAY;
     }
 
-    bool written_number(Node& node, const Field& text, std::ptrdiff_t place) {
+    bool written_number(Node& node, const Field& text, std::ptrdiff_t position) {
         double value = 0.0;
         if (is_absent(text)) {
-            if (place == NO_PLACE) missing(node.reader);
+            if (position == NOT_IN_ARRAY) missing(node.reader);
             return true;
         }
         if (!parsed_number(node.reader, text, value)) return false;
-        add_number(node, value, place);
+        add_number(node, value, position);
         return true;
     }
 
     using ElementParser::add_number;
-    void add_number(Node& node, double value, std::ptrdiff_t place) {
-        if (place == NO_PLACE) return CellParser::add_number(node.reader, value);
-        add_place(node.elements, static_cast<std::size_t>(place), value);
+    void add_number(Node& node, double value, std::ptrdiff_t position) {
+        if (position == NOT_IN_ARRAY) return CellParser::add_number(node.reader, value);
+        add_at_position(node.elements, static_cast<std::size_t>(position), value);
     }
 
     // The label, the weight and the delay are one value.

@@ -78,26 +78,26 @@ private:
     }
     Scope enter_expected(Scope) { return order_[next_++].scope; }
     static bool skips(Scope) { return false; }
-    bool number(Scope scope, const Field& text, std::ptrdiff_t place) {
-        count(scope, true, text, place);
+    bool number(Scope scope, const Field& text, std::ptrdiff_t position) {
+        count(scope, true, text, position);
         return true;
     }
-    bool text(Scope scope, const Field& text, std::ptrdiff_t place) {
-        count(scope, false, text, place);
+    bool text(Scope scope, const Field& text, std::ptrdiff_t position) {
+        count(scope, false, text, position);
         return true;
     }
-    bool boolean(Scope scope, bool value, std::ptrdiff_t place) {
-        count(scope, false, spelled(value), place);
+    bool boolean(Scope scope, bool value, std::ptrdiff_t position) {
+        count(scope, false, spelled(value), position);
         return true;
     }
     // A key has its place also where its value is null.
-    void count_missing(Scope scope, std::ptrdiff_t place) {
-        if (place == NO_PLACE && entry_of_ == ROOT) column_of(scope);
+    void count_missing(Scope scope, std::ptrdiff_t position) {
+        if (position == NOT_IN_ARRAY && entry_of_ == ROOT) column_of(scope);
     }
 
     // Objects of an array count as what their values are, under the name of the array.
-    bool open_object(Scope& scope, std::ptrdiff_t place) {
-        if (place == NO_PLACE) return true;
+    bool open_object(Scope& scope, std::ptrdiff_t position) {
+        if (position == NOT_IN_ARRAY) return true;
         entry_of_ = scope;
         return true;
     }
@@ -108,8 +108,8 @@ private:
         return true;
     }
 
-    void count(Scope scope, bool is_number, const Field& text, std::ptrdiff_t place) {
-        const bool is_one_of_several = place != NO_PLACE || entry_of_ != ROOT;
+    void count(Scope scope, bool is_number, const Field& text, std::ptrdiff_t position) {
+        const bool is_one_of_several = position != NOT_IN_ARRAY || entry_of_ != ROOT;
         if (entry_of_ != ROOT && scope != entry_of_) {
             const std::string& path = paths_[scope];
             const std::string& array = paths_[entry_of_];
@@ -140,7 +140,7 @@ private:
     std::vector<std::string> keep_;
     std::vector<std::string> paths_{std::string()};
     std::unordered_map<std::string, std::size_t> numbers_;
-    std::vector<std::size_t> columns_;  // of a path: its place in `columns`
+    std::vector<std::size_t> columns_;  // of a path: its number in `columns`
     Scope entry_of_ = ROOT;             // the array whose objects are read
     std::vector<Known> order_;          // the keys of the row before
     std::size_t next_ = 0;              // how many keys the current row has so far

@@ -82,7 +82,7 @@ public:
           sizes(most_of(budget, OVERHEAD)),
           text(most_of(budget, 1)),
           budget_(budget) {
-        allocate(FIRST_PLACES);
+        allocate(FIRST_BUCKETS);
     }
 
     GrowingList<std::uint64_t> hashes;
@@ -138,22 +138,22 @@ public:
     // The same for a name of `size` bytes that `write(to)` writes.
     template <class Write>
     bool add(std::uint64_t hash, std::size_t size, const Write& write) {
-        std::uint32_t& place = places()[place_of(hash)];
-        if (place != 0) return true;
+        std::uint32_t& bucket = buckets()[bucket_of(hash)];
+        if (bucket != 0) return true;
         is_full_ = is_full_ || !has_space_for(size);
-        if (!is_full_) add_at(place, hash, size, write);
+        if (!is_full_) add_at(bucket, hash, size, write);
         return !is_full_;
     }
     // The same for that of a product.
     template <class Write>
     bool add_product(std::uint64_t hash, std::size_t size, const Write& write) {
-        std::uint32_t& place = places()[place_of(hash)];
-        if (place != 0) return true;
+        std::uint32_t& bucket = buckets()[bucket_of(hash)];
+        if (bucket != 0) return true;
         const std::uint64_t bytes = product_bytes_ + OVERHEAD + size;
         are_products_full_ = are_products_full_ || bytes > product_budget() || !has_space_for(size);
         if (are_products_full_) return false;
         product_bytes_ = bytes;
-        add_at(place, hash, size, write);
+        add_at(bucket, hash, size, write);
         return true;
     }
 
@@ -169,11 +169,11 @@ private:
         return bytes() + OVERHEAD + size <= budget_ && hashes.size() != LOW;
     }
     template <class Write>
-    void add_at(std::uint32_t& place, std::uint64_t hash, std::size_t size, const Write& write) {
+    void add_at(std::uint32_t& bucket, std::uint64_t hash, std::size_t size, const Write& write) {
         hashes.push(hash);
         sizes.push(static_cast<std::uint32_t>(size));
         write(text.extend(size));
-        place = known_by(hash);
+        bucket = known_by(hash);
         if (2 * hashes.size() > mask_) grow();
     }
 
@@ -183,41 +183,41 @@ private:
         return static_cast<std::size_t>((budget < MOST ? budget : MOST) / bytes);
     }
 
-    static constexpr std::size_t FIRST_PLACES = 4096;
+    static constexpr std::size_t FIRST_BUCKETS = 4096;
     static constexpr std::size_t AHEAD = 16;
     static constexpr std::uint64_t LOW = 0xffffffffu;
 
-    // A place is 0, or has what a name is known by and a bit that says that there is one.
+    // A bucket is 0, or has what a name is known by and a bit that says that there is one.
     static constexpr std::uint32_t TAKEN = 0x80000000u;
     static_assert((NAME_BITS & TAKEN) == 0, "one bit is left");
     static std::uint32_t known_by(std::uint64_t hash) noexcept {
         return static_cast<std::uint32_t>(hash & NAME_BITS) | TAKEN;
     }
-    std::uint32_t* places() const noexcept { return static_cast<std::uint32_t*>(places_->data()); }
-    void allocate(std::size_t places) {
-        places_ = std::make_unique<Memory>(places * sizeof(std::uint32_t));
-        mask_ = places - 1;
+    std::uint32_t* buckets() const noexcept { return static_cast<std::uint32_t*>(buckets_->data()); }
+    void allocate(std::size_t buckets) {
+        buckets_ = std::make_unique<Memory>(buckets * sizeof(std::uint32_t));
+        mask_ = buckets - 1;
     }
-    void fetch(std::uint64_t hash) const noexcept { prefetch(&places()[hash & NAME_BITS & mask_]); }
+    void fetch(std::uint64_t hash) const noexcept { prefetch(&buckets()[hash & NAME_BITS & mask_]); }
 
-    // The place of a hash, or where it would go.
-    std::size_t place_of(std::uint64_t hash) const noexcept {
-        const std::uint32_t* const places = this->places();
+    // The bucket of a hash, or where it would go.
+    std::size_t bucket_of(std::uint64_t hash) const noexcept {
+        const std::uint32_t* const buckets = this->buckets();
         const std::uint32_t own = known_by(hash);
         std::size_t at = hash & NAME_BITS & mask_;
-        while (places[at] != 0 && places[at] != own) at = (at + 1) & mask_;
+        while (buckets[at] != 0 && buckets[at] != own) at = (at + 1) & mask_;
         return at;
     }
 
     // Names that were neighbours are neighbours again, so that memory is written in order.
     void grow() {
         static_assert(NAME_BITS >= LOW / 4, "what a name is known by says where it goes");
-        const std::unique_ptr<Memory> before = std::move(places_);
+        const std::unique_ptr<Memory> before = std::move(buckets_);
         const std::size_t count = mask_ + 1;
         allocate(2 * count);
         const auto* const old = static_cast<const std::uint32_t*>(before->data());
         for (std::size_t i = 0; i < count; ++i) {
-            if (old[i] != 0) places()[place_of(old[i])] = old[i];
+            if (old[i] != 0) buckets()[bucket_of(old[i])] = old[i];
         }
     }
 
@@ -225,7 +225,7 @@ private:
     std::uint64_t product_bytes_ = 0;
     bool is_full_ = false;
     bool are_products_full_ = false;
-    std::unique_ptr<Memory> places_;  // by the low bits of a hash, as many as a power of two
+    std::unique_ptr<Memory> buckets_;  // by the low bits of a hash, as many as a power of two
     std::size_t mask_ = 0;
     mutable std::vector<std::uint64_t> ends_;
 };

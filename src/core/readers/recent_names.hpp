@@ -13,11 +13,11 @@ namespace ftprl {
 // cells they then share their cell, too, and of those that do one in 256 is not counted.
 inline constexpr std::uint64_t NAME_BITS = (std::uint64_t{1} << 30) - 1;
 
-inline void prefetch(const void* place) noexcept {
+inline void prefetch(const void* address) noexcept {
 #if defined(__GNUC__)
-    __builtin_prefetch(place);
+    __builtin_prefetch(address);
 #else
-    (void)place;
+    (void)address;
 #endif
 }
 
@@ -55,41 +55,42 @@ private:
     std::size_t mask_ = 0;
 };
 
-// Names met lately, one at a place of 16 bits. A place and what stands there are all bits that a name is known by. Most
-// features of most rows are found here, in the second-nearest cache, and then nothing is written.
+// Names met lately, one at a bucket of 16 bits. A bucket and what stands there are all bits that a name is known by.
+// Most features of most rows are found here, in the second-nearest cache, and then nothing is written.
 class RecentNames {
 public:
     static constexpr unsigned BITS = 18;
-    static constexpr std::uint64_t PLACES = std::uint64_t{1} << BITS;
+    static constexpr std::uint64_t BUCKETS = std::uint64_t{1} << BITS;
 
     void allocate() {
-        places_ = std::make_unique<Memory>(PLACES * sizeof(std::uint16_t));
-        for (std::uint64_t i = 0; i < PLACES; ++i) view().drop(i);
+        buckets_ = std::make_unique<Memory>(BUCKETS * sizeof(std::uint16_t));
+        for (std::uint64_t i = 0; i < BUCKETS; ++i) view().drop(i);
     }
-    void release() noexcept { places_.reset(); }
-    bool is_allocated() const noexcept { return places_ != nullptr; }
+    void release() noexcept { buckets_.reset(); }
+    bool is_allocated() const noexcept { return buckets_ != nullptr; }
 
     struct View {
-        std::uint16_t* places;
+        std::uint16_t* buckets;
 
-        bool has(std::uint64_t hash) const noexcept { return places[hash & (PLACES - 1)] == tag_of(hash); }
-        void add(std::uint64_t hash) const noexcept { places[hash & (PLACES - 1)] = tag_of(hash); }
-        // Leaves nothing at the place of a name: what no name with this place has there.
+        bool has(std::uint64_t hash) const noexcept { return buckets[hash & (BUCKETS - 1)] == tag_of(hash); }
+        void add(std::uint64_t hash) const noexcept { buckets[hash & (BUCKETS - 1)] = tag_of(hash); }
+        // Leaves nothing at the bucket of a name: what no name with this bucket has there.
         void drop(std::uint64_t hash) const noexcept {
-            places[hash & (PLACES - 1)] = static_cast<std::uint16_t>(~tag_of(hash));
+            buckets[hash & (BUCKETS - 1)] = static_cast<std::uint16_t>(~tag_of(hash));
         }
-        void fetch(std::uint64_t hash) const noexcept { prefetch(places + (hash & (PLACES - 1))); }
+        void fetch(std::uint64_t hash) const noexcept { prefetch(buckets + (hash & (BUCKETS - 1))); }
     };
-    View view() const noexcept { return View{static_cast<std::uint16_t*>(places_->data())}; }
+    View view() const noexcept { return View{static_cast<std::uint16_t*>(buckets_->data())}; }
 
 private:
-    // The highest bits that a name is known by, some of which say no more than the place does: no name has all of
+    // The highest bits that a name is known by, some of which say no more than the bucket does: no name has all of
     // them the other way round.
     static constexpr unsigned SHIFT = 14;
-    static_assert(NAME_BITS >> SHIFT == 0xffff && SHIFT < BITS, "place and tag are all bits of a name, and share some");
+    static_assert(NAME_BITS >> SHIFT == 0xffff && SHIFT < BITS,
+                  "bucket and tag are all bits of a name, and share some");
     static std::uint16_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::uint16_t>(hash >> SHIFT); }
 
-    std::unique_ptr<Memory> places_;
+    std::unique_ptr<Memory> buckets_;
 };
 
 }  // namespace ftprl

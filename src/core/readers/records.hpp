@@ -115,9 +115,9 @@ public:
         if (match == known_elements_.end()) match = known_elements_.emplace(path, elements_of(path)).first;
         elements_ = &match->second;
     }
-    // The next value is the element at this place, or the one with this name.
-    void set_place(std::size_t place) {
-        place_ = place;
+    // The next value is the element at this position, or the one with this name.
+    void set_position(std::size_t position) {
+        position_ = position;
         has_element_name_ = false;
     }
     void set_element_name(std::string name) {
@@ -209,7 +209,7 @@ private:
 
     void add_number_of(const Name& name, double value) {
         if (elements_ == nullptr) return CellParser::add_number(name.reader, value);
-        if (!has_element_name_) return add_place(*elements_, place_, value);
+        if (!has_element_name_) return add_at_position(*elements_, position_, value);
         add_named(*elements_, element_name(), value);
     }
 
@@ -260,7 +260,7 @@ private:
     bool is_good_ = true;
     // The current list.
     ElementReader* elements_ = nullptr;
-    std::size_t place_ = 0;
+    std::size_t position_ = 0;
     std::string element_name_;
     bool has_element_name_ = false;
 };

@@ -150,9 +150,9 @@ private:
     }
 
     void end_row() {
-        const std::size_t place = rows.count();
+        const std::size_t row = rows.count();
         finish(y_, weight_);
-        if (!tag_.empty() && rows.count() != place) rows.tags.emplace_back(place, tag_);
+        if (!tag_.empty() && rows.count() != row) rows.tags.emplace_back(row, tag_);
     }
 
     // ---- rows like those before ----
@@ -178,12 +178,12 @@ private:
                 p = text.end + 1;
                 if (role == Role::feature && add_joined(*node, text)) continue;
                 flush_before(role);
-                if (role != Role::nothing && !this->text(&node->level, text, NO_PLACE)) return Read::refused;
+                if (role != Role::nothing && !this->text(&node->level, text, NOT_IN_ARRAY)) return Read::refused;
             } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
                 const Byte* const first = p;
                 while (p != eol && JsonWalk<VwJsonParser>::is_of_number(*p)) ++p;
                 flush_before(role);
-                if (role != Role::nothing && !number(&node->level, Field{first, p, end}, NO_PLACE)) {
+                if (role != Role::nothing && !number(&node->level, Field{first, p, end}, NOT_IN_ARRAY)) {
                     return Read::refused;
                 }
             } else if (is_word(p, eol, "null")) {
@@ -192,7 +192,7 @@ private:
                 const bool value = *p == 't';
                 p += value ? 4 : 5;
                 flush_before(role);
-                if (role != Role::nothing && !boolean(&node->level, value, NO_PLACE)) return Read::refused;
+                if (role != Role::nothing && !boolean(&node->level, value, NOT_IN_ARRAY)) return Read::refused;
             } else {
                 return Read::other;
             }
@@ -272,7 +272,7 @@ private:
 
     static bool skips(const Level* level) { return level->role == Role::nothing; }
 
-    bool number(Scope level, const Field& text, std::ptrdiff_t place) {
+    bool number(Scope level, const Field& text, std::ptrdiff_t position) {
         switch (level->role) {
             case Role::label:
             case Role::label_value:
@@ -289,7 +289,7 @@ private:
             refuse("expected a finite number, got " + quoted(text.data, text.end));
             return false;
         }
-        if (place == NO_PLACE) {
+        if (position == NOT_IN_ARRAY) {
             add(*level, level->key, value);
         } else {
             name_ = std::to_string(level->unnamed++);
@@ -298,7 +298,7 @@ private:
         return true;
     }
 
-    bool text(Scope level, const Field& text, std::ptrdiff_t place) {
+    bool text(Scope level, const Field& text, std::ptrdiff_t position) {
         switch (level->role) {
             case Role::label:
                 return read_label_text(text);
@@ -313,7 +313,7 @@ private:
             default:
                 return refuse_value(*level, text);
         }
-        if (place != NO_PLACE) return refuse_element("text");
+        if (position != NOT_IN_ARRAY) return refuse_element("text");
         const auto key = static_cast<std::size_t>(level->key.end - level->key.data);
         const auto size = static_cast<std::size_t>(text.end - text.data);
         scratch(key + size);
@@ -328,20 +328,20 @@ private:
         if (joined_.size() < size + SLACK) joined_.resize(2 * size + SLACK);
     }
 
-    bool boolean(Scope level, bool value, std::ptrdiff_t place) {
+    bool boolean(Scope level, bool value, std::ptrdiff_t position) {
         if (level->role != Role::feature) return refuse_value(*level, Field{});
-        if (place != NO_PLACE) return refuse_element("true or false");
+        if (position != NOT_IN_ARRAY) return refuse_element("true or false");
         if (value) add(*level, level->key, 1.0);
         return true;
     }
 
     static void count_missing(Scope, std::ptrdiff_t) {}
 
-    bool open_object(Scope& level, std::ptrdiff_t place) {
+    bool open_object(Scope& level, std::ptrdiff_t position) {
         if (level->role == Role::several) return refuse_several(*level);
         if (level->role == Role::label) return true;
         if (level->role != Role::feature) return refuse_value(*level, Field{});
-        if (place == NO_PLACE) {
+        if (position == NOT_IN_ARRAY) {
             open_namespace(*level);
             return true;
         }
@@ -353,10 +353,10 @@ private:
     }
     static bool close_object(Scope) { return true; }
 
-    bool open_array(Scope& level, std::ptrdiff_t place) {
+    bool open_array(Scope& level, std::ptrdiff_t position) {
         if (level->role == Role::several) return refuse_several(*level);
         if (level->role != Role::feature) return refuse_value(*level, Field{});
-        if (place != NO_PLACE) return refuse_element("an array");
+        if (position != NOT_IN_ARRAY) return refuse_element("an array");
         open_namespace(*level);
         return true;
     }

@@ -26,7 +26,7 @@ def constraints(F: ConvexSet) -> dict[str, Any]:
     if isinstance(F, Ellipsoid):
         return {"constraints": [{"type": "ineq", "fun": lambda x: 1 - float(((F.A @ x) ** 2).sum())}]}
     if isinstance(F, Simplex):
-        return {"bounds": [(0, None)] * F.dim, "constraints": [{"type": "eq", "fun": lambda x: x.sum() - F.scale}]}
+        return {"bounds": [(0, None)] * F.dim, "constraints": [{"type": "eq", "fun": lambda x: x.sum() - F.total}]}
     assert isinstance(F, Polytope)
     return {"constraints": [{"type": "ineq", "fun": lambda x: F.d - F.C @ x, "jac": lambda x: -F.C}]}
 

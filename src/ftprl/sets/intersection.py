@@ -62,7 +62,7 @@ class Intersection(Frozen, ConvexSet):
         if isinstance(inner, Shares):
             low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
             ones = np.ones(self.dim)
-            return lambda lam, z, near: multiplier.knapsack(lam, z, ones, low, high, inner.scale, near, equality=True)
+            return lambda lam, z, near: multiplier.knapsack(lam, z, ones, low, high, inner.total, near, equality=True)
         if isinstance(inner, Halfspace):
             return lambda lam, z, near: multiplier.knapsack(lam, z, inner.a, lo, hi, inner.b, near, equality=False)
         if isinstance(inner, Box):
@@ -96,10 +96,10 @@ class Intersection(Frozen, ConvexSet):
             low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
             if (
                 np.all(low <= high)
-                and low.sum() <= inner.scale * (1 + 1e-12)
-                and high.sum() >= inner.scale * (1 - 1e-12)
+                and low.sum() <= inner.total * (1 + 1e-12)
+                and high.sum() >= inner.total * (1 - 1e-12)
             ):
-                x = multiplier.with_sum(np.ones(self.dim), -clipped, low, high, inner.scale, clipped)
+                x = multiplier.with_sum(np.ones(self.dim), -clipped, low, high, inner.total, clipped)
         elif isinstance(inner, Halfspace):
             x = self.box.vertex(inner.a)
         if not (inner.contains(x, 1e-8) and self.box.contains(x, 1e-8)):
@@ -158,7 +158,7 @@ class Intersection(Frozen, ConvexSet):
         """The range of each coordinate by a formula, for the sets that one multiplier solves."""
         inner, lo, hi = self.inner, self.box.lower, self.box.upper
         if isinstance(inner, Shares):
-            return ranges.with_sum(np.maximum(lo, 0.0), np.minimum(hi, inner.cap), inner.scale)
+            return ranges.with_sum(np.maximum(lo, 0.0), np.minimum(hi, inner.cap), inner.total)
         if isinstance(inner, Halfspace):
             return ranges.half_space(inner.a, inner.b, lo, hi)
         if isinstance(inner, NormBall):
@@ -175,7 +175,7 @@ class Intersection(Frozen, ConvexSet):
         middle = low + (high - low) / 2
         if isinstance(self.inner, Shares):
             width = float((high - low).sum())
-            share = (self.inner.scale - float(low.sum())) / width if width > 0 else 0.0
+            share = (self.inner.total - float(low.sum())) / width if width > 0 else 0.0
             return self._onto(low + min(max(share, 0.0), 1.0) * (high - low))
         if self.inner.contains(middle, 0.0):
             return middle
@@ -186,7 +186,7 @@ class Intersection(Frozen, ConvexSet):
         """x with the sum of the shares to rounding."""
         low, high = self._bounds
         assert isinstance(self.inner, Shares)
-        return multiplier.with_sum(np.ones(self.dim), -x, low, high, self.inner.scale, x)
+        return multiplier.with_sum(np.ones(self.dim), -x, low, high, self.inner.total, x)
 
     @cached_property
     def _curved(self) -> bool:

@@ -150,7 +150,7 @@ class NuclearBall(SpectralSet):
 
 @final
 class Spectrahedron(SpectralSet):
-    """{X symmetric, positive semidefinite, trace X = scale}: covariances, density matrices, mixtures of subspaces.
+    """{X symmetric, positive semidefinite, of this trace}: covariances, density matrices, mixtures of subspaces.
 
     All size² entries are coordinates, so (i, j) and (j, i) are equal; only the symmetric part of a gradient matters.
     With one weight for all entries a step is a closed form: one eigendecomposition.
@@ -161,48 +161,48 @@ class Spectrahedron(SpectralSet):
            [0., 0.]])
     """
 
-    def __init__(self, size: int, scale: float = 1.0) -> None:
+    def __init__(self, size: int, trace: float = 1.0) -> None:
         self.rows = self.columns = check.dimension("size", size)
-        self.scale = check.positive("scale", scale)
+        self.trace = check.positive("trace", trace)
 
     def __repr__(self) -> str:
-        return f"Spectrahedron(size={self.rows}, scale={self.scale:g})"
+        return f"Spectrahedron(size={self.rows}, trace={self.trace:g})"
 
     def _symmetric(self, x: Vector) -> Vector:
         M = self._square(x)
         return (M + M.T) / 2
 
     def vertex(self, g: Vector) -> Vector:
-        """scale u uᵀ, u an eigenvector of the smallest eigenvalue of g."""
+        """trace u uᵀ, u an eigenvector of the smallest eigenvalue of g."""
         size = float(np.abs(g).max())
         u = np.linalg.eigh(self._symmetric(g) / size)[1][:, 0] if size else np.eye(self.rows)[0]
-        return np.outer(self.scale * u, u).ravel()
+        return np.outer(self.trace * u, u).ravel()
 
     def _project(self, x: Vector) -> Vector:
         w, V = np.linalg.eigh(self._symmetric(x))
-        w = multiplier.simplex(np.ones(len(w)), -w, self.scale, np.ones(len(w)))
+        w = multiplier.simplex(np.ones(len(w)), -w, self.trace, np.ones(len(w)))
         X = (V * w) @ V.T
         return np.asarray((X + X.T) / 2)
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
-        """slope·x - scale · the smallest eigenvalue of the slope."""
+        """slope·x - trace · the smallest eigenvalue of the slope."""
         slope = psd.apply(H, x) + z
-        return max(float(slope.dot(x)) - self.scale * float(np.linalg.eigvalsh(self._symmetric(slope))[0]), 0.0)
+        return max(float(slope.dot(x)) - self.trace * float(np.linalg.eigvalsh(self._symmetric(slope))[0]), 0.0)
 
     def widths(self) -> Vector:
-        """The scale, for every entry: from 0 on the diagonal, from minus a half of it elsewhere."""
-        return np.full(self.dim, self.scale if self.rows > 1 else 0.0)
+        """The trace, for every entry: from 0 on the diagonal, from minus a half of it elsewhere."""
+        return np.full(self.dim, self.trace if self.rows > 1 else 0.0)
 
     def bounds(self) -> tuple[Vector, Vector]:
-        """0 to scale on the diagonal, half of it to either side elsewhere."""
+        """0 to trace on the diagonal, half of it to either side elsewhere."""
         if self.rows == 1:
-            return np.full(1, self.scale), np.full(1, self.scale)
+            return np.full(1, self.trace), np.full(1, self.trace)
         eye = np.eye(self.rows).ravel()
-        return -self.scale / 2 * (1 - eye), self.scale / 2 * (1 + eye)
+        return -self.trace / 2 * (1 - eye), self.trace / 2 * (1 + eye)
 
     def start(self) -> Vector:
-        """scale / size times the identity."""
-        return (np.eye(self.rows) * (self.scale / self.rows)).ravel()
+        """trace / size times the identity."""
+        return (np.eye(self.rows) * (self.trace / self.rows)).ravel()
 
     def tangent(self, g: Vector) -> Vector:
         """The symmetric part of g, less the mean of its diagonal on the diagonal."""
@@ -210,8 +210,8 @@ class Spectrahedron(SpectralSet):
         return (M - np.eye(self.rows) * (float(np.trace(M)) / self.rows)).ravel()
 
     def diameter(self) -> float:
-        """sqrt 2 scale."""
-        return math.sqrt(2.0) * self.scale if self.rows > 1 else 0.0
+        """sqrt 2 trace."""
+        return math.sqrt(2.0) * self.trace if self.rows > 1 else 0.0
 
     def sq_diameter(self, Q: PSD) -> float:
         """2 s² times the number; upper bounds for other weights, of the part of Q that symmetric matrices see."""
@@ -220,7 +220,7 @@ class Spectrahedron(SpectralSet):
         if Q.ndim == 2:
             Q = np.array([self.tangent(row) for row in Q])
             Q = np.array([self.tangent(row) for row in Q.T])
-        return min(2 * self.scale**2 * psd.largest(Q), super().sq_diameter(Q) if Q.ndim else math.inf)
+        return min(2 * self.trace**2 * psd.largest(Q), super().sq_diameter(Q) if Q.ndim else math.inf)
 
     def is_exact(self, what: Quantity) -> bool:
         """Widths and diameter."""
@@ -228,16 +228,16 @@ class Spectrahedron(SpectralSet):
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
         """Symmetric, no eigenvalue below 0, the trace."""
-        return self._miss(x) <= scaled_tolerance(atol, self.scale)
+        return self._miss(x) <= scaled_tolerance(atol, self.trace)
 
     def violation(self, x: Vector) -> float:
-        """The worst of the three, over the scale."""
-        return self._miss(x) / self.scale
+        """The worst of the three, over the trace."""
+        return self._miss(x) / self.trace
 
     def _miss(self, x: Vector) -> float:
         M = self._square(x)
         low = float(np.linalg.eigvalsh(self._symmetric(x))[0])
-        return max(-low, abs(float(np.trace(M)) - self.scale), float(np.abs(M - M.T).max()))
+        return max(-low, abs(float(np.trace(M)) - self.trace), float(np.abs(M - M.T).max()))
 
 
 @final

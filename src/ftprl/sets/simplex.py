@@ -21,17 +21,17 @@ PSD = NDArray[np.float64]
 
 
 class Shares(MixedSet):
-    """{0 <= x <= cap, sum x = scale}: what both simplices share."""
+    """{0 <= x <= cap, sum x = total}: what both simplices share."""
 
-    scale: float
+    total: float
     cap: float
 
-    def __init__(self, dim: int, cap: float, scale: float) -> None:
+    def __init__(self, dim: int, cap: float, total: float) -> None:
         self._dim = check.dimension("dim", dim)
-        self.scale = check.positive("scale", scale)
+        self.total = check.positive("total", total)
         self.cap = cap
         # A cap that rounding puts below equal shares must not make the set empty.
-        self._low, self._high = np.zeros(self._dim), np.full(self._dim, max(cap, self.scale / self._dim))
+        self._low, self._high = np.zeros(self._dim), np.full(self._dim, max(cap, self.total / self._dim))
 
     @property
     def dim(self) -> int:
@@ -41,8 +41,8 @@ class Shares(MixedSet):
     def _separable(self, H: PSD, z: Vector, near: Vector) -> Vector:
         lam = H if H.ndim else np.broadcast_to(H, z.shape)
         if self.cap == math.inf and psd.positive(H):
-            return multiplier.simplex(lam, z, self.scale, near)
-        return multiplier.with_sum(lam, z, self._low, self._high, self.scale, near)
+            return multiplier.simplex(lam, z, self.total, near)
+        return multiplier.with_sum(lam, z, self._low, self._high, self.total, near)
 
     def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
         """|x|₁ is the same at every point, so it changes nothing."""
@@ -50,8 +50,8 @@ class Shares(MixedSet):
 
     def bounds(self) -> tuple[Vector, Vector]:
         """The range of a share, the same for all."""
-        rest = (self.dim - 1) * min(self.cap, self.scale)
-        return np.full(self.dim, max(0.0, self.scale - rest)), np.full(self.dim, min(self.cap, self.scale))
+        rest = (self.dim - 1) * min(self.cap, self.total)
+        return np.full(self.dim, max(0.0, self.total - rest)), np.full(self.dim, min(self.cap, self.total))
 
     def widths(self) -> Vector:
         """min(cap, s) - max(0, s - (n-1) cap)."""
@@ -64,17 +64,17 @@ class Shares(MixedSet):
 
     def start(self) -> Vector:
         """Equal shares."""
-        return np.full(self.dim, self.scale / self.dim)
+        return np.full(self.dim, self.total / self.dim)
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """0 <= x <= cap and sum x = scale."""
-        tol = scaled_tolerance(atol, self.scale)
-        return bool(x.min() >= -tol and x.max() <= self.cap + tol and abs(float(x.sum()) - self.scale) <= tol)
+        """0 <= x <= cap and sum x = total."""
+        tol = scaled_tolerance(atol, self.total)
+        return bool(x.min() >= -tol and x.max() <= self.cap + tol and abs(float(x.sum()) - self.total) <= tol)
 
     def violation(self, x: Vector) -> float:
-        """The largest share below 0 or above the cap, or the error of the sum, relative to the scale."""
+        """The largest share below 0 or above the cap, or the error of the sum, relative to the total."""
         beyond = max(-float(x.min()), float(x.max()) - float(self._high[0]), 0.0)
-        return max(beyond, abs(float(x.sum()) - self.scale)) / self.scale
+        return max(beyond, abs(float(x.sum()) - self.total)) / self.total
 
     def tangent(self, g: Vector) -> Vector:
         """g minus its mean: a constant changes no comparison."""
@@ -90,27 +90,27 @@ class Shares(MixedSet):
         C, d = -eye, np.zeros(self.dim)
         if math.isfinite(self.cap):
             C, d = np.vstack((C, eye)), np.concatenate((d, self._high))
-        return Conic.polyhedron(self.dim, (C, d), (np.ones((1, self.dim)), np.array([self.scale])))
+        return Conic.polyhedron(self.dim, (C, d), (np.ones((1, self.dim)), np.array([self.total])))
 
 
 @final
 class Simplex(Shares):
-    """{x >= 0, sum x = scale}: portfolios, allocations, probabilities.
+    """{x >= 0, sum x = total}: portfolios, allocations, probabilities.
 
     >>> Simplex(3).vertex(np.array([2.0, 1.0, 3.0]))
     array([0., 1., 0.])
     """
 
-    def __init__(self, dim: int, scale: float = 1.0) -> None:
-        super().__init__(dim, math.inf, scale)
+    def __init__(self, dim: int, total: float = 1.0) -> None:
+        super().__init__(dim, math.inf, total)
 
     def __repr__(self) -> str:
-        return f"Simplex(dim={self.dim}, scale={self.scale:g})"
+        return f"Simplex(dim={self.dim}, total={self.total:g})"
 
     def vertex(self, g: Vector) -> Vector:
         """Everything on the smallest g."""
         out = np.zeros(self.dim)
-        out[int(g.argmin())] = self.scale
+        out[int(g.argmin())] = self.total
         return out
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
@@ -120,19 +120,19 @@ class Simplex(Shares):
         return float(slope.dot(x))
 
     def diameter(self) -> float:
-        """sqrt(2) scale."""
-        return math.sqrt(2) * self.scale if self.dim > 1 else 0.0
+        """sqrt(2) total."""
+        return math.sqrt(2) * self.total if self.dim > 1 else 0.0
 
     def sq_diameter(self, Q: PSD) -> float:
         """s² times the sum of the two largest weights; for a full Q, max of Q_ii + Q_jj - 2 Q_ij; exact."""
         if self.dim == 1:
             return 0.0
         if Q.ndim == 0:
-            return 2 * float(Q) * self.scale**2
+            return 2 * float(Q) * self.total**2
         if Q.ndim == 1:
-            return self.scale**2 * two_largest(Q)
+            return self.total**2 * two_largest(Q)
         d = np.diagonal(Q)
-        return self.scale**2 * float((d[:, None] + d - 2 * Q).max())
+        return self.total**2 * float((d[:, None] + d - 2 * Q).max())
 
     def is_exact(self, what: Quantity) -> bool:
         """Everything is."""
@@ -144,7 +144,7 @@ class Simplex(Shares):
 
     def diagonal_optimum(self, G: Vector) -> PostHoc:
         """2 s sqrt(G) unless one coordinate has more than half of G; then s sqrt 2 (sqrt(max) + sqrt(rest))."""
-        s = self.scale
+        s = self.total
         if self.dim == 1:
             return PostHoc(0.0, np.zeros(1), True)
         total, top = float(G.sum()), float(G.max())
@@ -155,7 +155,7 @@ class Simplex(Shares):
     def extreme_differences(self) -> Vector:
         """s (e_i - e_j)."""
         i, j = np.triu_indices(self.dim, 1)
-        eye = self.scale * np.eye(self.dim)
+        eye = self.total * np.eye(self.dim)
         return eye[i] - eye[j]
 
     def penalty_growth(self) -> float:
@@ -165,31 +165,31 @@ class Simplex(Shares):
 
 @final
 class CappedSimplex(Shares):
-    """{0 <= x <= cap, sum x = scale}: allocations with a limit on each share.
+    """{0 <= x <= cap, sum x = total}: allocations with a limit on each share.
 
     >>> CappedSimplex(3, cap=0.5).vertex(np.array([2.0, 1.0, 3.0]))
     array([0.5, 0.5, 0. ])
     """
 
-    def __init__(self, dim: int, cap: float, scale: float = 1.0) -> None:
-        super().__init__(dim, check.positive("cap", cap), scale)
-        if self.cap * self.dim < self.scale * (1 - 1e-12):
+    def __init__(self, dim: int, cap: float, total: float = 1.0) -> None:
+        super().__init__(dim, check.positive("cap", cap), total)
+        if self.cap * self.dim < self.total * (1 - 1e-12):
             raise InvalidInput(
-                f"CappedSimplex needs cap * dim >= scale, got {self.cap:g} * {self.dim} < {self.scale:g};"
-                " raise the cap or lower the scale."
+                f"CappedSimplex needs cap * dim >= total, got {self.cap:g} * {self.dim} < {self.total:g};"
+                " raise the cap or lower the total."
             )
 
     def __repr__(self) -> str:
-        return f"CappedSimplex(dim={self.dim}, cap={self.cap:g}, scale={self.scale:g})"
+        return f"CappedSimplex(dim={self.dim}, cap={self.cap:g}, total={self.total:g})"
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
         """The sum of |slope - t| times the room that x leaves: a bound for any level t, sharp at one of them.
 
         Those with a slope below t could grow up to the cap, those above it fall to 0; nothing cancels. Where full
-        shares alone make up the scale, t may be the slope of the last of them or of the next: the smaller bound counts.
+        shares alone make up the total, t may be the slope of the last of them or of the next: the smaller bound counts.
         """
         slope = psd.apply(H, x) + z
-        k = min(int(self.scale / self._high.item(0)), self.dim - 1)
+        k = min(int(self.total / self._high.item(0)), self.dim - 1)
         before = max(k - 1, 0)
         ordered = np.partition(slope, (before, k))
         return min(self._largest_decrease(slope - ordered.item(j), x) for j in (before, k))
@@ -200,16 +200,16 @@ class CappedSimplex(Shares):
     @cached_property
     def _moves(self) -> tuple[int, float, bool]:
         """How many coordinates can move by the full cap at once, what is left, and whether that is exact."""
-        k = min(self.cap, self.scale)
-        total = 2 * min(self.scale, max(self.dim * k - self.scale, 0.0))
-        ratio = self.scale / k
+        k = min(self.cap, self.total)
+        moved = 2 * min(self.total, max(self.dim * k - self.total, 0.0))
+        ratio = self.total / k
         # No coordinate can move by more than its width, which is below the cap when the others cannot give way.
         k = float(self.widths()[0])
-        full = min(math.floor(total / k + 1e-12), self.dim) if k else 0
-        return full, max(total - full * k, 0.0), abs(ratio - round(ratio)) < 1e-12
+        full = min(math.floor(moved / k + 1e-12), self.dim) if k else 0
+        return full, max(moved - full * k, 0.0), abs(ratio - round(ratio)) < 1e-12
 
     def sq_diameter(self, Q: PSD) -> float:
-        """Greedy over the largest weights: exact when scale/cap is whole, an upper bound otherwise and for a full Q."""
+        """Greedy over the largest weights: exact when total/cap is whole, an upper bound otherwise and for a full Q."""
         if Q.ndim == 2:
             centred = Q - Q.mean(axis=0) - Q.mean(axis=1)[:, None] + Q.mean()
             return min(super().sq_diameter(Q), psd.largest(centred) * self.diameter() ** 2)
@@ -224,7 +224,7 @@ class CappedSimplex(Shares):
         return math.sqrt(self.sq_diameter(np.array(1.0)))
 
     def is_exact(self, what: Quantity) -> bool:
-        """Widths always; the rest, but for full matrices, when scale/cap is whole."""
+        """Widths always; the rest, but for full matrices, when total/cap is whole."""
         return what == "widths" or (what != "full" and self._moves[2])
 
 

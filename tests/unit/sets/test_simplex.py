@@ -94,8 +94,8 @@ def test_tangent_is_centred() -> None:
 
 
 def test_repr() -> None:
-    assert repr(Simplex(3)) == "Simplex(dim=3, scale=1)"
-    assert repr(CappedSimplex(3, 0.5, 1.25)) == "CappedSimplex(dim=3, cap=0.5, scale=1.25)"
+    assert repr(Simplex(3)) == "Simplex(dim=3, total=1)"
+    assert repr(CappedSimplex(3, 0.5, 1.25)) == "CappedSimplex(dim=3, cap=0.5, total=1.25)"
 
 
 @pytest.mark.parametrize("share", [1.0, 1.0000001, 1.3, 2.0, 5.0])

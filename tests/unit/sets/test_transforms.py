@@ -130,7 +130,7 @@ def test_intersection_with_an_open_box() -> None:
 
 
 def test_reprs() -> None:
-    assert repr(Preimage(A, Simplex(2))) == "Preimage(A, Simplex(dim=2, scale=1))"
+    assert repr(Preimage(A, Simplex(2))) == "Preimage(A, Simplex(dim=2, total=1))"
     assert repr(Product(Box(0, 1), L2Ball(1))) == "Product(Box(0, 1, dim=1), L2Ball(dim=1, radius=1))"
     assert repr(Intersection(L2Ball(2), Box(0, 1, dim=2))) == "Intersection(L2Ball(dim=2, radius=1), Box(0, 1, dim=2))"
 
