@@ -14,7 +14,7 @@ from ftprl.solver.simplex import Corners, End, Goal
 Vector = NDArray[np.float64]
 Ends = list[End | None]  # one for each of the 2n ends; None: no end
 
-_WALK_DIM = 10  # below this dimension a program from the start is as quick
+WALK_DIM = 10  # below this dimension a program from the start is as quick
 _LOST = 1e-13  # of a side: what rounding takes below this is as good as nothing
 _THIN = 1e-4  # a side below this share of its unit is solved again, in units of what was found
 
@@ -49,7 +49,7 @@ def _ends(conic: Conic) -> Ends:
     """
     goals = [(i, sign) for i in range(conic.dim) for sign in (1.0, -1.0)]
     out: dict[int, End | None] = {}
-    corners = Corners(conic) if conic.dim >= _WALK_DIM else None
+    corners = Corners(conic) if conic.dim >= WALK_DIM else None
     if corners is not None:
         out[0] = _by_highs(conic, *goals[0])
         if out[0] is not None and corners.add(out[0][0]):

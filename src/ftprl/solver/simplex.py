@@ -21,7 +21,7 @@ _NONE = 1e-200  # a slack of 0 by which one may divide
 _FRESH = 400  # pivots after which the basis is inverted anew
 _STALLED = 200  # pivots without a move after which a walk is given up
 _PIVOTS = 50  # per dimension
-_TOGETHER = 32  # walks at a time: one product of matrices then takes a third of the time of so many with vectors
+WALKS_TOGETHER = 32  # walks at a time: one product of matrices then takes a third of the time of so many with vectors
 _NUMBERS = 4_000_000  # in the inverses of all of them
 
 
@@ -97,7 +97,7 @@ class Corners:
 
         Several walks are under way at any time: their products with the rows are one product of matrices.
         """
-        walks = _Walks(self, min(_TOGETHER, max(_NUMBERS // self.rows.shape[1] ** 2, 1), len(goals)))
+        walks = _Walks(self, min(WALKS_TOGETHER, max(_NUMBERS // self.rows.shape[1] ** 2, 1), len(goals)))
         waiting = iter(range(len(goals)))
         while True:
             while walks.vacant and (k := next(waiting, None)) is not None:

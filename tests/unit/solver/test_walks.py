@@ -71,7 +71,7 @@ def test_walks_agree_with_a_program_for_each_end(kind: str, seed: int, monkeypat
     P = Polytope(*KINDS[kind](rng, int(rng.integers(10, 22))))
     conic = P.conic()
     low, high = axis_bounds(conic)
-    monkeypatch.setattr(linear, "_WALK_DIM", 1000)
+    monkeypatch.setattr(linear, "WALK_DIM", 1000)
     lower, upper = axis_bounds(conic)
     wide = upper - lower
     loose = 1e-2 if kind == "needle" else 1e-9  # HiGHS's tolerance, where corners are sharp
@@ -88,7 +88,7 @@ def test_the_number_of_walks_at_a_time_does_not_matter(together: int, monkeypatc
         conic = Polytope(*KINDS[kind](np.random.default_rng(seed), 14)).conic()
         low, high = axis_bounds(conic)
         with monkeypatch.context() as patch:
-            patch.setattr(simplex, "_TOGETHER", together)
+            patch.setattr(simplex, "WALKS_TOGETHER", together)
             lower, upper = axis_bounds(conic)
         np.testing.assert_allclose(low, lower, atol=1e-12 * float((high - low).max()))
         np.testing.assert_allclose(high, upper, atol=1e-12 * float((high - low).max()))
