@@ -57,6 +57,7 @@ public:
     void set_names(const std::vector<Column>& names) {
         kinds_.clear();
         nodes_.clear();
+        map_nodes_.clear();
         shape_.forget();
         failures_ = 0;
         order_.clear();
@@ -317,19 +318,21 @@ private:
 
     Node* look_up(Node* object, std::string key) {
         path_ = object == &root_ ? key : object->elements.name + "." + key;
-        auto match = nodes_.find(path_);
-        if (match == nodes_.end()) {
+        // An element of a map is not the column with the same path, such as of a key with a point in it.
+        Node* const map = is_map(*object) ? object : object->map;
+        auto& nodes = map == nullptr ? nodes_ : map_nodes_;
+        auto match = nodes.find(path_);
+        if (match == nodes.end()) {
             const auto known = kinds_.find(path_);
             const bool is_new = known == kinds_.end();
-            Node* const map = is_map(*object) ? object : object->map;
             const Kind kind = is_new ? Kind::numeric : known->second.kind;
             const std::size_t rank = is_new || !makes_features(kind) ? UNRANKED : known->second.rank;
-            const bool lasts = !is_new || nodes_.size() < kinds_.size() + MOST_NEW_NAMES;
+            const bool lasts = !is_new || nodes_.size() + map_nodes_.size() < kinds_.size() + MOST_NEW_NAMES;
             Node fresh = node(kind, path_, std::move(key), object, is_new, lasts, map == nullptr ? rank : map->rank);
             fresh.map = map;
             if (map != nullptr) fresh.role = Node::Role::element;
             if (!lasts) return &passing_.emplace_back(std::move(fresh));
-            match = nodes_.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
+            match = nodes.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
         }
         if (next_ < order_.size()) {
             order_[next_] = match->second.get();
@@ -593,7 +596,8 @@ private:
     };
     std::vector<KeyFeatures> key_features_;
     std::vector<std::vector<std::size_t>> by_rank_;
-    std::unordered_map<std::string, std::unique_ptr<Node>> nodes_;  // by path
+    std::unordered_map<std::string, std::unique_ptr<Node>> nodes_;      // by path
+    std::unordered_map<std::string, std::unique_ptr<Node>> map_nodes_;  // elements of maps, by path
     Node root_;
     std::vector<Node*> order_;  // the keys of the row before
     std::size_t next_ = 0;      // how many keys the current row has so far

@@ -36,7 +36,7 @@ def evaluate(
         list[float] | None,
         typer.Option(
             help="Probability from which a row counts as positive (with the hinge losses a score); may be repeated"
-            " [default: 0.5; 0 for a score]",
+            " [default: 0.5; 0 with the hinge losses]",
             **_PANEL,
         ),
     ] = None,

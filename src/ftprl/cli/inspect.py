@@ -165,7 +165,7 @@ def _names(names: dict[str, Any] | None) -> list[str]:
     text += f"; {names['bytes']} of at most {names['budget']} bytes"
     full = [f"full at row {names['full_row']}"] if names["full_row"] is not None else []
     if names["products_full_row"] is not None:
-        full.append(f"the quarter of interactions full at row {names['products_full_row']}")
+        full.append(f"the quarter for interactions full at row {names['products_full_row']}")
     if full:
         text += f", {', '.join(full)}: {names['unnamed']} cells have no name (--names)"
     return [f"{'names':<14} {text}"]

@@ -70,7 +70,7 @@ class _Warnings:
                 if column["advice"] is not None:
                     self._line(f"ftprl: {as_typed(column['advice'], ('ignore', 'text'))}")
             if _has_no_features(event["data"]):
-                self._line("ftprl: no column is a feature: the model predicts from the labels alone; check --ignore")
+                self._line("ftprl: no feature columns left: the model predicts from the labels alone; check --ignore")
 
     def _line(self, text: str) -> None:
         with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ftprl.data.columns import FEATURES
 from ftprl.data.files import shown
 from ftprl.errors import InvalidInput
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEEPEST = 64  # structures within structures
+_KINDS_OF_MAPS = ("categorical", "numeric", "text")
 _NAMES = ({"name", "value"}, {"key", "value"})  # the fields of a structure that is a value with a name
 
 
@@ -61,7 +61,7 @@ def has_inside(kinds: Mapping[str, str], name: str) -> bool:
 
 def _is_known_as_map(name: str, kinds: Mapping[str, str]) -> bool:
     """Whether a structure stands where a model has one column: a map, whose names are the fields."""
-    return kinds.get(name) in FEATURES and not has_inside(kinds, name)
+    return kinds.get(name) in _KINDS_OF_MAPS and not has_inside(kinds, name)
 
 
 def _is_known_by_names(name: str, type: pa.DataType, kinds: Mapping[str, str]) -> bool:
@@ -119,7 +119,15 @@ def _as_map(name: str, cells: pa.Array, kind: str) -> pa.Array:
     from pyarrow import types
 
     fields = [(inner.removeprefix(f"{name}."), values) for inner, values in _flat_cells(name, cells)]
+    if not fields:
+        return pa.nulls(len(cells), pa.large_list(pa.struct([("name", pa.string()), ("value", pa.float64())])))
     columns = [decoded(values) for _, values in fields]
+    lists = [inner for inner, values in fields if is_list(values.type)]
+    if lists:
+        raise InvalidInput(
+            f"column {shown(name)[:40]!r} needs fields with one value each, got a list in {shown(lists[0])[:40]!r},"
+            " where the model has a map; write its values as fields.",
+        )
     kinds_of_types = {str(values.type) for values in columns}
     numbers = [types.is_integer(v.type) or types.is_floating(v.type) or types.is_boolean(v.type) for v in columns]
     if kind == "numeric" and all(numbers):
@@ -149,6 +157,7 @@ def _split_map(name: str, cells: pa.Array, columns: Sequence[str], is_open: bool
         cells = _as_plain(cells)
     is_named = ~cells.is_null().to_numpy(zero_copy_only=False)
     names, values, is_gap = _entries(cells)
+    names, values = without_views(names), without_views(values)
     offsets = cells.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     rows = np.repeat(np.arange(len(cells)), np.diff(offsets))
     entries = np.arange(offsets[0], offsets[-1])
@@ -184,9 +193,15 @@ def decoded(cells: Any) -> Any:
         return cells
     if isinstance(cells, pa.ChunkedArray):
         return pa.chunked_array([decoded(chunk) for chunk in cells.chunks], decoded(pa.nulls(0, cells.type)).type)
-    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}.get(str(cells.type.value_type))
-    values = cells.dictionary if plain is None else cells.dictionary.cast(plain)
-    return values.take(cells.indices)
+    return without_views(cells.dictionary).take(cells.indices)
+
+
+def without_views(cells: pa.Array) -> pa.Array:
+    """Views of text as text: pyarrow cannot take cells of them."""
+    import pyarrow as pa
+
+    plain = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}.get(str(cells.type))
+    return cells if plain is None else cells.cast(plain)
 
 
 # ---- several values in a cell ----

@@ -195,11 +195,13 @@ def _checked(thresholds: Sequence[float] | None, loss: ScalarLoss) -> tuple[floa
     """Thresholds without repetitions: probabilities, or scores of the hinge losses."""
     if thresholds is None:
         return (0.5,) if loss.is_probabilistic else (0.0,)
-    least, most, what = (0.0, 1.0, "from 0 to 1") if loss.is_probabilistic else (-math.inf, math.inf, "of a score")
+    if isinstance(thresholds, int | float):
+        thresholds = (thresholds,)
+    least, most, what = (0.0, 1.0, "from 0 to 1") if loss.is_probabilistic else (-math.inf, math.inf, "that are finite")
     for at in thresholds:
         is_number = isinstance(at, int | float) and not isinstance(at, bool) and math.isfinite(at)
         if not is_number or not least <= at <= most:
-            raise InvalidInput(f"threshold= needs numbers {what}, got {at!r}; pass those.", option="threshold")
+            raise InvalidInput(f"threshold= needs numbers {what}, got {at!r}; pass such numbers.", option="threshold")
     return tuple(dict.fromkeys(float(at) for at in thresholds))
 
 

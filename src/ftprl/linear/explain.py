@@ -173,7 +173,7 @@ class Explanation:
         of_class = "" if self.label is None else f" of class {shown(shown_label(self.label))}"
         lines.append(f"{self.score:>14.6g} {'':>12}  score{of_class}: prediction {self.prediction:.6g}")
         lines += [
-            f"note: {shown(name)[:40]!r} is no column of the model and left out; {nearest(name, self.columns)}"
+            f"note: {shown(name)[:40]!r} is not a column of the model and is ignored; {nearest(name, self.columns)}"
             for name in self.left_out
         ]
         return "\n".join(lines)
@@ -264,6 +264,8 @@ def _are_new(batch: Batch, model: Model) -> list[bool]:
     A cell that no row had is new. One that is in use is new if its names are known and this one is not among them.
     """
     cells, dim = batch.indices, model.engine.spec.dim
+    if model.is_compact:  # cells without a weight were dropped
+        return [False] * len(cells)
     step = max(1, model.engine.classes)
     weights = weights_of(model.engine, cells)
     is_new = weights.seen[::step] == 0.0

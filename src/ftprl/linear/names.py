@@ -82,7 +82,7 @@ class Names:
 
     @property
     def full_row(self) -> int | None:
-        """The row whose name did not fit, from 1; None while there is room."""
+        """The row whose name did not fit, from 1; None while names fit."""
         return self._adder.settled().full_row
 
     @full_row.setter
@@ -91,7 +91,7 @@ class Names:
 
     @property
     def products_full_row(self) -> int | None:
-        """The row with the first interaction whose name did not fit, from 1; None while there is room."""
+        """The row with the first interaction whose name did not fit, from 1; None while names fit."""
         return self._adder.settled().products_full_row
 
     @products_full_row.setter

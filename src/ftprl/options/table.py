@@ -19,7 +19,7 @@ TABLE = (
         "data",
         "open",
         "COL",
-        "Column with the label; data with columns needs one, VW text and libsvm have none",
+        "Column with the label; data with columns needs one, VW text and libsvm have the label in each line",
         "none",
     ),
     Option(
@@ -87,7 +87,7 @@ TABLE = (
         "data",
         "open",
         "A:B",
-        "Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * stands for every one",
+        "Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * matches all of them",
         "none",
     ),
     Option(
@@ -97,7 +97,7 @@ TABLE = (
         "[COL=]N",
         "Longest word n-gram, 2 to 8, for all text columns and VW namespaces or for COL: 2 adds pairs of neighbouring"
         " words",
-        "none, single words",
+        "single words",
     ),
     Option(
         "skips",

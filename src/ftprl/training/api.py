@@ -134,7 +134,8 @@ def train(
 
     - `format`: File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches [default: inferred from
       the file extension]
-    - `label`: Column with the label; data with columns needs one, VW text and libsvm have none [default: none]
+    - `label`: Column with the label; data with columns needs one, VW text and libsvm have the label in each line
+      [default: none]
     - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t,
       in any case]
     - `weight`: Column with the weight of the row in the loss, at least 0 [default: every weight is 1]
@@ -150,10 +151,10 @@ def train(
       bucket is a feature [default: no buckets; N is 32]
     - `missing`: How to treat missing values: indicator (add a feature 'COL is missing') or ignore (add none) [default:
       indicator; ignore for dicts that lack most of the keys]
-    - `interactions`: Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * stands for every
-      one [default: none]
+    - `interactions`: Products of the features of 2 to 4 columns or VW namespaces, such as user:ad; * matches all
+      of them [default: none]
     - `ngrams`: Longest word n-gram, 2 to 8, for all text columns and VW namespaces or for COL: 2 adds pairs of
-      neighbouring words [default: none, single words]
+      neighbouring words [default: single words]
     - `skips`: Most words that an n-gram may skip, 1 to 8, in the form of `ngrams` [default: none]
     - `char_ngrams`: Length of character n-grams to add, 1 to 16, such as 3 or 3-5, in the form of `ngrams` [default:
       none]

@@ -137,16 +137,32 @@ def _table_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
     )
     if sep == "\t":
         out.write("\t".join(_UNQUOTED.sub(" ", name) for name in text_schema.names).encode() + b"\n")
-        return lambda batch: None if batch is None else out.write(_tsv(_cast(batch, text_schema, "--append")))
+        return lambda batch: None if batch is None else out.write(_tsv(_as_text(batch, text_schema)))
     writer = csv.CSVWriter(out, text_schema, write_options=csv.WriteOptions(delimiter=sep, quoting_style="needed"))
 
     def write(batch: pa.RecordBatch | None) -> None:
         if batch is None:
             writer.close()
         else:
-            writer.write_batch(_cast(batch, text_schema, "--append"))
+            writer.write_batch(_as_text(batch, text_schema))
 
     return write
+
+
+def _as_text(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with these types; bytes must be text, since a table of text has no others."""
+    import pyarrow as pa
+
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+            try:
+                column.cast(pa.large_string())
+            except pa.ArrowInvalid:
+                raise InvalidInput(
+                    f"--append needs .parquet for bytes that are not UTF-8, got some in column"
+                    f" {shown(field.name)[:40]!r}; rename the file."
+                ) from None
+    return _cast(batch, schema, "--append")
 
 
 def _tsv(batch: pa.RecordBatch) -> bytes:

@@ -51,7 +51,7 @@ def test_the_help_has_the_rule(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_table_without_features_is_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.csv").write_text("y,a\n1,2\n0,3\n")
     options = ["--label", "y", "--bits", "8", "-o", str(tmp_path / "m")]
-    message = "ftprl: no column is a feature: the model predicts from the labels alone; check --ignore"
+    message = "ftprl: no feature columns left: the model predicts from the labels alone; check --ignore"
     for more in (["--ignore", "a", "-q"], ["--ignore", "a"]):
         assert run(["train", str(tmp_path / "a.csv"), *options, *more]) == 0
         assert message in capsys.readouterr().err.splitlines()

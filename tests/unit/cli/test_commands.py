@@ -187,9 +187,9 @@ def test_inspect_reports_where_names_are_full(capsys: Capture) -> None:
     Path("pairs.vw").write_text("".join(f"1 |a u{i} |b v{i}\n" for i in range(20)))
     options = ("--interactions", "a:b", "--bits", "12", "-o", "m.ftprl", "-q")
     for budget, expected in {
-        "400": "of at most 400 bytes, full at row 10, the quarter of interactions full at row 5: ",
-        "1200": "of at most 1200 bytes, the quarter of interactions full at row 14: ",
-        "1KB": "of at most 1000 bytes, the quarter of interactions full at row 12: ",
+        "400": "of at most 400 bytes, full at row 10, the quarter for interactions full at row 5: ",
+        "1200": "of at most 1200 bytes, the quarter for interactions full at row 14: ",
+        "1KB": "of at most 1000 bytes, the quarter for interactions full at row 12: ",
         "1MB": "bytes\n",
     }.items():
         assert ftprl("train", "pairs.vw", *options, "--names", budget) == 0

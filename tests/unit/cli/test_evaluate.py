@@ -97,7 +97,7 @@ def test_numbers_have_a_page_too(files: Path, capsys: Capture) -> None:
         (["m.ftprl", "clicks.csv", "--by", "zz"], "clicks.csv: --by needs one of the columns"),
         (
             ["m.ftprl", "clicks.csv", "--threshold", "nan"],
-            "--threshold needs numbers from 0 to 1, got nan; pass those.",
+            "--threshold needs numbers from 0 to 1, got nan; pass such numbers.",
         ),
         (["m.ftprl", "clicks.csv", "-o", "e.txt"], "--output needs a name ending in .html, .png or .svg, got 'e.txt';"),
         (["m.ftprl", "clicks.csv", "--positive", "1"], "--positive comes from the model,"),

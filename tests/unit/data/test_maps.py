@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -172,3 +173,38 @@ def test_predictions_of_a_map_column_from_all_forms(tmp_path: Path) -> None:
     for row, value in zip(rows[:15], expected, strict=False):
         explained = model.explain({name: own for name, own in row.items() if name != "y"})
         assert explained.prediction == value
+
+
+def model_of_a_map() -> ftprl.Model:
+    maps = pa.array([[("k", 1.0)], [("k", -1.0)]] * 20, pa.map_(pa.string(), pa.float64()))
+    return ftprl.train(pa.table({"m": maps, "y": [1, 0] * 20}), label="y").model
+
+
+def test_a_key_with_a_point_is_no_element_of_a_map_in_any_order_of_rows(tmp_path: Path) -> None:
+    model = model_of_a_map()
+    rows = [{"m.k": 2}, {"m": {"k": 1}}]
+    alone = [model.predict([row])[0] for row in rows]
+    for order in ([0, 1], [1, 0]):
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(json.dumps(rows[i]) + "\n" for i in order))
+        np.testing.assert_array_equal(model.predict(path), [alone[i] for i in order])
+
+
+def test_structures_of_odd_shapes_where_a_model_has_other_columns() -> None:
+    model = model_of_a_map()
+    without_fields = pa.table({"m": pa.array([{}, None], pa.struct([]))})
+    np.testing.assert_array_equal(model.predict(without_fields), model.predict([{"m": None}, {"m": None}]))
+    with pytest.raises(InvalidInput, match="needs fields with one value each, got a list in 'k'"):
+        model.predict(pa.table({"m": [{"k": [1.0]}]}))
+    dates = ftprl.train(pa.table({"d": ["2020-01-01", "2020-01-02"] * 20, "y": [1, 0] * 20}), label="y", date="d").model
+    with pytest.raises(BadFormat, match="expected a column 'd', got the columns 'd.a'"):
+        dates.predict(pa.table({"d": [{"a": 1.0}]}))
+
+
+def test_polars_pairs_for_a_model_of_structures() -> None:
+    pl = pytest.importorskip("polars")
+    model = ftprl.train(
+        [{"m": {"k": 1.0, "j": 0.0}, "y": 1}, {"m": {"k": 0.0, "j": 1.0}, "y": 0}] * 20, label="y"
+    ).model
+    frame = pl.DataFrame({"m": [[{"name": "k", "value": 2.0}], [{"name": "j", "value": 1.0}]]})
+    np.testing.assert_array_equal(model.predict(frame), model.predict([{"m": {"k": 2.0}}, {"m": {"j": 1.0}}]))

@@ -177,8 +177,8 @@ def test_new_features_and_keys_that_are_left_out_are_marked(scale: float | None,
     lines = str(result).splitlines()
     assert any(line.endswith("  city=Lima  (not in the training data)") for line in lines)
     assert lines[-2:] == [
-        "note: 'citty' is no column of the model and left out; did you mean 'city'?",
-        "note: 'u.age' is no column of the model and left out; check the name.",
+        "note: 'citty' is not a column of the model and is ignored; did you mean 'city'?",
+        "note: 'u.age' is not a column of the model and is ignored; check the name.",
     ]
     known = made.explain({"n": 0.5, "city": "Rome", "t": "free"})
     assert not any(entry.is_new for entry in known.contributions)
