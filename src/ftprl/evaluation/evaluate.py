@@ -123,7 +123,7 @@ def evaluate_predictions(
     system: str,
     loss: ScalarLoss,
     *,
-    thresholds: Sequence[float] | None = None,
+    thresholds: Sequence[float] | float | None = None,
     by: str | None = None,
 ) -> Evaluation:
     """Measure the predictions in the first column of the scores.
@@ -191,7 +191,7 @@ def _mean_loss(baseline: Baseline) -> float:
     return baseline.total / float(baseline.numbers[4])
 
 
-def _checked(thresholds: Sequence[float] | None, loss: ScalarLoss) -> tuple[float, ...]:
+def _checked(thresholds: Sequence[float] | float | None, loss: ScalarLoss) -> tuple[float, ...]:
     """Thresholds without repetitions: probabilities, or scores of the hinge losses."""
     if thresholds is None:
         return (0.5,) if loss.is_probabilistic else (0.0,)

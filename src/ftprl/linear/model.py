@@ -291,7 +291,7 @@ class Model:
         return np.asarray(labels[best])
 
     def evaluate(
-        self, data: Any, *, thresholds: Sequence[float] | None = None, by: str | None = None, **more: Any
+        self, data: Any, *, thresholds: Sequence[float] | float | None = None, by: str | None = None, **more: Any
     ) -> Evaluation | ClassEvaluation:
         """The usual metrics on data with labels, each with an interval and beside the base rate's (docs/evaluate.md).
 

@@ -265,3 +265,9 @@ def test_a_model_measures_itself(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(300, 3))
     model = ftprl.train(x, x @ [1.0, 2.0, 3.0], loss="squared").model
     assert model.evaluate(x, y=x @ [1.0, 2.0, 3.0]).metrics["R²"].value > 0.9
+
+
+def test_a_single_threshold_may_be_a_number() -> None:
+    y, scores = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, -1.0, -0.5, 0.5])
+    one, listed = (evaluate_predictions(blocks(y, scores), "m", LOGISTIC, thresholds=t) for t in (0.3, (0.3,)))
+    assert one.to_dict() == listed.to_dict()

@@ -214,3 +214,11 @@ def test_a_line_with_another_separator_is_recognised(model: Model, tmp_path: Pat
         one.explain("x,y,z")  # another separator would make one field of it
     with pytest.raises(BadFormat, match=r"^row: expected a number, got 'x' in column 'n'; fix the row$"):
         made.explain("x,Rome,free")
+
+
+def test_a_compact_model_does_not_call_dropped_features_new() -> None:
+    rows = [{"u": f"u{i % 5}", "x": 1.0 * (i % 2), "y": i % 2} for i in range(100)]
+    model = ftprl.train(rows, label="y", l1=5.0).model
+    row = {"u": "u1", "x": 1.0}
+    assert not any(entry.is_new for entry in model.explain(row).contributions)
+    assert not any(entry.is_new for entry in model.compact().explain(row).contributions)

@@ -391,3 +391,16 @@ def test_a_file_of_columns_without_rows_keeps_its_columns(tmp_path: Path, suffix
         assert (tmp_path / "o.jsonl").read_bytes() == b""
     assert (tmp_path / "o.tsv").read_text() == "x\tc\ty\tprediction\n"
     assert next(csv.reader(io.StringIO((tmp_path / "o.csv").read_text()))) == ["x", "c", "y", "prediction"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_bytes_that_are_no_text_are_refused_for_tables_of_text(
+    tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = pa.table({"b": pa.array([b"x\xff", b"y"] * 10, pa.binary()), "a": [1.0, 0.0] * 10, "y": [1, 0] * 10})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    train(rows, label="y", ignore="b", output=tmp_path / "m")
+    out = tmp_path / f"out.{suffix}"
+    assert run(["predict", str(tmp_path / "m"), str(tmp_path / "rows.parquet"), "--append", "-o", str(out)]) == 2
+    assert "--append needs .parquet for bytes that are not UTF-8, got some in column 'b'" in capsys.readouterr().err
+    assert not out.exists()
