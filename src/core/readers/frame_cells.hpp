@@ -265,6 +265,31 @@ protected:
         if (parse_number(field.data, field.end, value) == Parsed::ok) return State::present;
         return is_absent(field) ? State::absent : State::bad;
     }
+
+    // ---- the feature of a cell, with its name ----
+
+    // The features of a column, without the hash. Most names were met before, so the text of one is looked for only
+    // when it is recorded.
+    static Feature form_of(const ColumnReader& column, std::size_t column_index) noexcept {
+        if (column.kind == Column::Kind::numeric) return Feature{0, nullptr, 0, column.group};
+        const bool is_fixed = column.kind == Column::Kind::boolean || column.kind == Column::Kind::bucket;
+        return Feature{0, TEXT_LATER, static_cast<std::uint32_t>(column_index),
+                       is_fixed ? column.fixed_group : column.group};
+    }
+
+    static Feature feature_of(const FrameColumn& column, std::size_t i) {
+        if (column.states[i] == State::missing) return missing_of(column.reader);
+        Feature feature = column.form;
+        feature.hash = column.hashes[i];
+        return feature;
+    }
+
+    // The feature with this hash, with its text: one of the few of a column of buckets, or of true and false.
+    static Feature fixed_feature(const FrameColumn& column, const Feature& feature) {
+        std::size_t number = 0;
+        while ((*column.reader.fixed)[number].hash != feature.hash) ++number;
+        return fixed_of(column.reader, number);
+    }
 };
 
 }  // namespace ftprl

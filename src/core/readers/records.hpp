@@ -180,7 +180,7 @@ public:
     }
 
     void end_record() {
-        for (FrameColumn& column : columns()) {
+        for (FrameColumn& column : columns_) {
             if (is_good_) is_good_ = read_cell(column, at_, y_, weight_);
         }
         if (is_good_) finish(y_, weight_);
