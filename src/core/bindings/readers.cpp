@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "readers/json_lines.hpp"
 #include "readers/json_sample.hpp"
 #include "readers/libsvm.hpp"
 #include "readers/sample.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "readers/json.hpp"
-#include "readers/json_lines.hpp"
+#include "readers/json_spelling.hpp"
 #include "readers/sample.hpp"
 
 namespace ftprl {

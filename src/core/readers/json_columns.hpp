@@ -1,0 +1,215 @@
+// The keys of JSON lines as columns: what is known of each, in which order the rows have them, and which are missing.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "readers/elements.hpp"
+#include "readers/json.hpp"
+
+namespace ftprl {
+
+class JsonColumns : public ByLine<ElementParser> {
+public:
+    bool reads_others = true;  // columns whose kind is not known; or else they are left out
+
+protected:
+    JsonColumns(const Options& options, Labels labels)
+        : ByLine(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})),
+          root_(node(Column::Kind::numeric, "", "", nullptr)) {}
+
+    // A key within its object, and what becomes of its values.
+    struct Node {
+        std::string key;
+        ExpectedKey text;
+        const Node* parent;
+        bool by_value;
+        ColumnReader reader;
+        ElementReader elements;
+        std::size_t rank;  // among the columns of features that are known, or UNRANKED
+        // A column; an element of a map, which is a column too; an object of an array, and the parts of one.
+        enum class Role : std::uint8_t {
+            column,
+            element,
+            entry,
+            entry_name,
+            entry_value,
+            entry_other
+        } role = Role::column;
+        Node* map = nullptr;  // the column that an element with a name belongs to
+    };
+    using Scope = Node*;
+    using Kind = Column::Kind;
+    static constexpr std::size_t UNRANKED = ~std::size_t{0};
+
+    // The columns whose kind is known.
+    void set_known(const std::vector<Column>& names) {
+        kinds_.clear();
+        nodes_.clear();
+        map_nodes_.clear();
+        order_.clear();
+        known_.clear();
+        known_capacity_ = 0;
+        objects_ = names_with_others_inside(names);
+        for (const Column& column : names) {
+            kinds_.emplace(column.name, Known{column.kind, known_.size()});
+            if (column.kind == Kind::delay) rows.keep_delays();  // also of rows before the first that has one
+            if (!makes_features(column.kind)) continue;
+            known_.push_back(reader_of(column));
+            known_capacity_ += most_features(column.kind);
+        }
+    }
+
+    Node node(Kind kind, const std::string& path, std::string key, const Node* parent, bool by_value = false,
+              bool lasts = true, std::size_t rank = UNRANKED) {
+        ExpectedKey text(key);
+        ColumnReader reader = reader_of(Column{kind, path}, lasts);
+        return Node{std::move(key),    std::move(text),          parent, by_value,
+                    std::move(reader), elements_of(path, lasts), rank};
+    }
+
+    // ---- the keys of a row ----
+
+    void begin_keys() {
+        next_ = 0;
+        passing_.clear();
+        current_ = &root_;
+        key_features_.clear();
+    }
+
+    // Rows have their keys in one order, mostly: a key is compared with the one that stood there in the row before.
+    const ExpectedKey* expected(const Node* object) const {
+        const Node* const last = next_ < order_.size() ? order_[next_] : nullptr;
+        return last != nullptr && last->parent == object ? &last->text : nullptr;
+    }
+
+    Scope enter_expected(Scope) { return begin_key(order_[next_++]); }
+
+    // Another key of an object.
+    Scope enter_column(Scope object, const Field& key) {
+        return begin_key(look_up(object, std::string(key.data, key.end)));
+    }
+
+    // Whether an object here is a map: the model has a column that has no columns within it, and no others are read.
+    bool is_map(const Node& node) const {
+        if (reads_others || node.by_value || &node == &root_ || node.role != Node::Role::column) return false;
+        return makes_features(node.reader.kind) && objects_.count(node.elements.name) == 0;
+    }
+
+    // ---- missing values ----
+
+    // Brings the features of a row into the order of the columns, as in a table, with those that are missing in their
+    // places; other keys follow.
+    void arrange() {
+        const std::size_t size = rows.size();
+        std::size_t next = 0;
+        bool is_arranged = true;
+        for (std::size_t i = 0; i < key_features_.size() && is_arranged; ++i) {
+            const bool is_empty = end_of(i, size) == key_features_[i].first;
+            if (key_features_[i].rank == UNRANKED) {
+                is_arranged = is_empty || next == known_.size();
+            } else {
+                is_arranged = key_features_[i].rank == next++;
+            }
+        }
+        if (is_arranged && next == known_.size()) return;
+        const std::vector<std::uint32_t> slots(rows.row_slots(), rows.row_slots() + size);
+        const std::vector<double> values(rows.row_values(), rows.row_values() + size);
+        std::vector<Feature> features;
+        if (rows.log.is_on()) features.assign(rows.log.features(), rows.log.features() + size);
+        by_rank_.assign(known_.size(), {});
+        for (std::size_t i = 0; i < key_features_.size(); ++i) {
+            if (key_features_[i].rank != UNRANKED) by_rank_[key_features_[i].rank].push_back(i);
+        }
+        rows.set_size(0);
+        const auto copy = [&](std::size_t i) {
+            for (std::size_t k = key_features_[i].first; k < end_of(i, size); ++k) {
+                if (!features.empty()) rows.log.features()[rows.size()] = features[k];
+                rows.add(slots[k], values[k]);
+            }
+        };
+        for (std::size_t rank = 0; rank < known_.size(); ++rank) {
+            if (by_rank_[rank].empty()) missing(known_[rank]);
+            for (const std::size_t i : by_rank_[rank]) copy(i);
+        }
+        for (std::size_t i = 0; i < key_features_.size(); ++i) {
+            if (key_features_[i].rank == UNRANKED) copy(i);
+        }
+    }
+
+    // The keys of the current row, each with the first of its features.
+    struct KeyFeatures {
+        std::size_t rank;
+        std::size_t first;
+    };
+    std::vector<KeyFeatures> key_features_;
+    std::vector<ColumnReader> known_;  // columns of features
+    std::size_t known_capacity_ = 0;
+    Node root_;
+    std::vector<Node*> order_;  // the keys of the row before
+    std::size_t next_ = 0;      // how many keys the current row has so far
+    Node* current_ = nullptr;   // the key that was met last
+
+private:
+    static constexpr std::size_t MOST_NEW_NAMES = 100'000;  // that are remembered: there is no end to names
+    static constexpr std::size_t LONGEST_ORDER = 4096;
+    struct Known {
+        Kind kind;
+        std::size_t rank;
+    };
+
+    // The features of a key begin here.
+    Scope begin_key(Node* node) {
+        if (marks_missing()) key_features_.push_back(KeyFeatures{node->rank, rows.size()});
+        return current_ = node;
+    }
+
+    Node* look_up(Node* object, std::string key) {
+        path_ = object == &root_ ? key : object->elements.name + "." + key;
+        // An element of a map is not the column with the same path, such as of a key with a point in it.
+        Node* const map = is_map(*object) ? object : object->map;
+        auto& nodes = map == nullptr ? nodes_ : map_nodes_;
+        auto match = nodes.find(path_);
+        if (match == nodes.end()) {
+            const auto known = kinds_.find(path_);
+            const bool is_new = known == kinds_.end();
+            const Kind kind = is_new ? Kind::numeric : known->second.kind;
+            const std::size_t rank = is_new || !makes_features(kind) ? UNRANKED : known->second.rank;
+            const bool lasts = !is_new || nodes_.size() + map_nodes_.size() < kinds_.size() + MOST_NEW_NAMES;
+            Node fresh = node(kind, path_, std::move(key), object, is_new, lasts, map == nullptr ? rank : map->rank);
+            fresh.map = map;
+            if (map != nullptr) fresh.role = Node::Role::element;
+            if (!lasts) return &passing_.emplace_back(std::move(fresh));
+            match = nodes.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
+        }
+        if (next_ < order_.size()) {
+            order_[next_] = match->second.get();
+        } else if (next_ < LONGEST_ORDER) {
+            order_.push_back(match->second.get());
+        }
+        ++next_;
+        return match->second.get();
+    }
+
+    std::size_t end_of(std::size_t key, std::size_t size) const noexcept {
+        return key + 1 < key_features_.size() ? key_features_[key + 1].first : size;
+    }
+
+    std::unordered_map<std::string, Known> kinds_;
+    std::unordered_set<std::string> objects_;                           // names that have known ones within them
+    std::unordered_map<std::string, std::unique_ptr<Node>> nodes_;      // by path
+    std::unordered_map<std::string, std::unique_ptr<Node>> map_nodes_;  // elements of maps, by path
+    std::deque<Node> passing_;  // keys of the current row that are not remembered; a deque, since others point to them
+    std::string path_;
+    std::vector<std::vector<std::size_t>> by_rank_;  // keys of the current row by their ranks
+};
+
+}  // namespace ftprl
