@@ -30,6 +30,11 @@ namespace ftprl {
 
 inline constexpr std::ptrdiff_t NOT_IN_ARRAY = -1;
 
+// Whether a byte may be part of a number.
+inline bool is_of_number(Byte byte) noexcept {
+    return (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' || byte == 'e' || byte == 'E';
+}
+
 // A key as it stands in the text, with its closing quote; empty for one that has to be written with escapes.
 class ExpectedKey {
 public:
@@ -82,10 +87,6 @@ public:
     }
 
     std::string fault;
-
-    static bool is_of_number(Byte byte) {
-        return (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' || byte == 'e' || byte == 'E';
-    }
 
 private:
     bool expected(const char* what) {

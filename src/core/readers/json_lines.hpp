@@ -34,6 +34,7 @@ public:
 
 private:
     friend class JsonWalk<JsonLinesParser>;
+    friend class JsonShape<Node>;
 
     static constexpr int MOST_FAILURES = 16;  // one after the other: then rows have no common shape
 
@@ -42,12 +43,12 @@ private:
         line_end_ = eol;
         if (shape_.is_known()) {
             begin();
-            const Read read = read_shape(p, eol, end);
-            if (read == Read::whole) {
+            const ShapeRead read = shape_.read(p, eol, end, *this, joined_);
+            if (read == ShapeRead::whole) {
                 rows.log.set_texts_stay_unless_copied();  // those that were not copied are in the line
                 return finish(y_, weight_);
             }
-            if (read == Read::refused) return;
+            if (read == ShapeRead::refused) return;
         }
         begin();
         is_regular_ = true;
@@ -70,72 +71,17 @@ private:
 
     // ---- rows like those before ----
 
-    enum class Read : std::uint8_t { whole, refused, other };
+    static Scope scope_of(Node& node) noexcept { return &node; }
 
-    // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
-    Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
-        joined_.begin(shape_.steps().size(), eol, end);
-        const bool is_inside = end - eol > 16;  // 16 bytes behind any byte of the line may be read
-        for (auto& step : shape_.steps()) {
-            if (is_inside ? !step.is_inside(p, eol, end) : !step.is_at(p, eol, end)) return Read::other;
-            p += step.before.size();
-            if (step.beginning != nullptr && is_inside && *p == '"') {
-                Field text{};
-                if (!step.text_inside(p + 1, eol, end, text)) return Read::other;
-                if (text.data != text.end) {
-                    const auto size = static_cast<std::size_t>(text.end - text.data);
-                    joined_.add(*step.beginning, step.group, text.data, size);
-                    p = text.end + 1;
-                    continue;
-                }
-            }
-            Node* const node = step.node;
-            if (node == nullptr) break;
-            if (p == eol) return Read::other;
-            current_ = node;
-            if (*p == '"') {
-                Field text{};
-                if (!step.text_at(p + 1, eol, end, text)) return Read::other;
-                p = text.end + 1;
-                if (node->reader.kind == Kind::categorical && !node->by_value && text.data != text.end) {
-                    const auto size = static_cast<std::size_t>(text.end - text.data);
-                    joined_.add(node->reader.with_value, node->reader.group, text.data, size);
-                    continue;
-                }
-                flush_before(*node);
-                if (!skips(node) && !field(*node, text, NOT_IN_ARRAY)) return Read::refused;
-            } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
-                const Byte* const first = p;
-                while (p != eol && JsonWalk<JsonLinesParser>::is_of_number(*p)) ++p;
-                flush_before(*node);
-                if (!skips(node) && !number(node, Field{first, p, end}, NOT_IN_ARRAY)) return Read::refused;
-            } else if (is_word(p, eol, "null")) {
-                p += 4;
-                flush_before(*node);
-                if (!skips(node)) count_missing(node, NOT_IN_ARRAY);
-            } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
-                const bool value = *p == 't';
-                p += value ? 4 : 5;
-                flush_before(*node);
-                if (!skips(node) && !boolean(node, value, NOT_IN_ARRAY)) return Read::refused;
-            } else {
-                return Read::other;
-            }
-        }
-        if (p != eol) return Read::other;
-        joined_.finish();
-        return Read::whole;
+    // Adds a text to the joined features if it is a category of a known column.
+    bool joins(const JsonShape<Node>::Step& step, const Field& text) {
+        if (step.beginning == nullptr || text.data == text.end) return false;
+        joined_.add(*step.beginning, step.group, text.data, static_cast<std::size_t>(text.end - text.data));
+        return true;
     }
 
     // Labels and the like are no features.
-    void flush_before(const Node& node) {
-        if (node.by_value || makes_features(node.reader.kind)) joined_.flush();
-    }
-
-    static bool is_word(const Byte* p, const Byte* end, const char* word) noexcept {
-        const std::size_t size = std::strlen(word);
-        return static_cast<std::size_t>(end - p) >= size && std::memcmp(p, word, size) == 0;
-    }
+    static bool may_add(const Node* node) { return node->by_value || makes_features(node->reader.kind); }
 
     // Learns it of a row that had the keys of the row before. Where missing values have features, columns have to be in
     // their order, each of them.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "readers/joined_features.hpp"
+#include "readers/json.hpp"
 #include "readers/names.hpp"
 #include "readers/scan.hpp"
 #include "readers/split.hpp"
@@ -16,6 +18,9 @@
 #include "support/dispatch.hpp"
 
 namespace ftprl {
+
+// What became of a row that was read by its shape: it is whole, or it was refused, or it has another shape.
+enum class ShapeRead : std::uint8_t { whole, refused, other };
 
 template <class Node>
 class JsonShape {
@@ -168,7 +173,73 @@ public:
         return true;
     }
 
+    // Reads a row that has these bytes between its values. The reader has, beside `skips`, `text`, `number`, `boolean`
+    // and `count_missing` of a walk (see json.hpp), these members:
+    //
+    //   Scope scope_of(Node&)                what a walk would pass for the values of a key
+    //   bool joins(const Step&, Field text)  adds a text to the joined features, or returns false if it is none of them
+    //   bool may_add(Scope)                  whether features may follow, before which those that wait are added
+    template <class Reader>
+    ShapeRead read(const Byte* p, const Byte* eol, const Byte* end, Reader& reader, JoinedFeatures& joined) {
+        joined.begin(steps_.size(), eol, end);
+        const bool is_inside = end - eol > 16;  // 16 bytes behind any byte of the line may be read
+        // Whether the value that was met counts; then features that wait are added before its own.
+        const auto counts = [&](auto scope) {
+            if (reader.skips(scope)) return false;
+            if (reader.may_add(scope)) joined.flush();
+            return true;
+        };
+        for (Step& step : steps_) {
+            if (is_inside ? !step.is_inside(p, eol, end) : !step.is_at(p, eol, end)) return ShapeRead::other;
+            p += step.before.size();
+            if (step.beginning != nullptr && is_inside && *p == '"') {  // most are such texts: nothing else is tested
+                Field text{};
+                if (!step.text_inside(p + 1, eol, end, text)) return ShapeRead::other;
+                if (reader.joins(step, text)) {
+                    p = text.end + 1;
+                    continue;
+                }
+            }
+            if (step.node == nullptr) break;
+            if (p == eol) return ShapeRead::other;
+            bool is_good = true;
+            if (*p == '"') {
+                Field text{};
+                if (!step.text_at(p + 1, eol, end, text)) return ShapeRead::other;
+                p = text.end + 1;
+                if (reader.joins(step, text)) continue;
+                const auto scope = reader.scope_of(*step.node);
+                is_good = !counts(scope) || reader.text(scope, text, NOT_IN_ARRAY);
+            } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
+                const Byte* const first = p;
+                while (p != eol && is_of_number(*p)) ++p;
+                const auto scope = reader.scope_of(*step.node);
+                is_good = !counts(scope) || reader.number(scope, Field{first, p, end}, NOT_IN_ARRAY);
+            } else if (is_word(p, eol, "null")) {
+                p += 4;
+                const auto scope = reader.scope_of(*step.node);
+                if (counts(scope)) reader.count_missing(scope, NOT_IN_ARRAY);
+            } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
+                const bool value = *p == 't';
+                p += value ? 4 : 5;
+                const auto scope = reader.scope_of(*step.node);
+                is_good = !counts(scope) || reader.boolean(scope, value, NOT_IN_ARRAY);
+            } else {
+                return ShapeRead::other;
+            }
+            if (!is_good) return ShapeRead::refused;
+        }
+        if (p != eol) return ShapeRead::other;
+        joined.finish();
+        return ShapeRead::whole;
+    }
+
 private:
+    static bool is_word(const Byte* p, const Byte* end, const char* word) noexcept {
+        const std::size_t size = std::strlen(word);
+        return static_cast<std::size_t>(end - p) >= size && std::memcmp(p, word, size) == 0;
+    }
+
     // From the opening quote to behind the closing one.
     static const Byte* behind_text(const Byte* p, const Byte* end) noexcept {
         for (++p; p != end && *p != '"'; ++p) {

@@ -86,19 +86,21 @@ private:
         std::uint32_t joined_group = 0;  // of features whose names are the key and what follows
     };
 
+    friend class JsonShape<Node>;
+
     static constexpr std::size_t SLACK = 16;  // bytes that may be read behind a name
 
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
         if (shape_.is_known()) {
             begin(p, eol, true);
-            const Read read = read_shape(p, eol, end);
-            misses_ = read == Read::other ? misses_ + 1 : 0;
-            if (read != Read::other && lessons_ < MOST_LESSONS) ++lessons_;
-            if (read == Read::whole) {
+            const ShapeRead read = shape_.read(p, eol, end, *this, joined_features_);
+            misses_ = read == ShapeRead::other ? misses_ + 1 : 0;
+            if (read != ShapeRead::other && lessons_ < MOST_LESSONS) ++lessons_;
+            if (read == ShapeRead::whole) {
                 rows.log.set_texts_stay_unless_copied();  // those that were not copied are in the line
                 return end_row();
             }
-            if (read == Read::refused) return;
+            if (read == ShapeRead::refused) return;
             if (misses_ == MOST_MISSES) shape_.forget();
         }
         begin(p, eol, false);
@@ -157,63 +159,20 @@ private:
 
     // ---- rows like those before ----
 
-    enum class Read : std::uint8_t { whole, refused, other };
     // A shape is learned from any row that has another one, as long as enough rows had a shape that was known.
     static constexpr int MOST_LESSONS = 16, MOST_MISSES = 64;
 
-    // Reads a row that has the same bytes between its values as one before; any other is read by a walk.
-    Read read_shape(const Byte* p, const Byte* eol, const Byte* end) {
-        joined_features_.begin(shape_.steps().size(), eol, end);
-        const bool is_inside = end - eol > 16;  // 16 bytes behind any byte of the line may be read
-        for (auto& step : shape_.steps()) {
-            if (is_inside ? !step.is_inside(p, eol, end) : !step.is_at(p, eol, end)) return Read::other;
-            p += step.before.size();
-            Node* const node = step.node;
-            if (node == nullptr) break;
-            if (p == eol) return Read::other;
-            const Role role = node->level.role;
-            if (*p == '"') {
-                Field text{};
-                if (!step.text_at(p + 1, eol, end, text)) return Read::other;
-                p = text.end + 1;
-                if (role == Role::feature && add_joined(*node, text)) continue;
-                flush_before(role);
-                if (role != Role::nothing && !this->text(&node->level, text, NOT_IN_ARRAY)) return Read::refused;
-            } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
-                const Byte* const first = p;
-                while (p != eol && JsonWalk<VwJsonParser>::is_of_number(*p)) ++p;
-                flush_before(role);
-                if (role != Role::nothing && !number(&node->level, Field{first, p, end}, NOT_IN_ARRAY)) {
-                    return Read::refused;
-                }
-            } else if (is_word(p, eol, "null")) {
-                p += 4;
-            } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
-                const bool value = *p == 't';
-                p += value ? 4 : 5;
-                flush_before(role);
-                if (role != Role::nothing && !boolean(&node->level, value, NOT_IN_ARRAY)) return Read::refused;
-            } else {
-                return Read::other;
-            }
-        }
-        if (p != eol) return Read::other;
-        joined_features_.finish();
-        return Read::whole;
-    }
+    static Scope scope_of(Node& node) noexcept { return &node.level; }
 
     // The label, the tag and what is left out are no features.
-    void flush_before(Role role) {
-        if (role == Role::feature || role == Role::text) joined_features_.flush();
-    }
-
-    static bool is_word(const Byte* p, const Byte* end, const char* word) noexcept {
-        const std::size_t size = std::strlen(word);
-        return static_cast<std::size_t>(end - p) >= size && std::memcmp(p, word, size) == 0;
+    static bool may_add(const Level* level) noexcept {
+        return level->role == Role::feature || level->role == Role::text;
     }
 
     // The feature of a key and a text, without putting them together; false where the text has bytes that change.
-    bool add_joined(const Node& node, const Field& text) {
+    bool joins(const JsonShape<Node>::Step& step, const Field& text) {
+        const Node& node = *step.node;
+        if (node.level.role != Role::feature) return false;
         const auto size = static_cast<std::size_t>(text.end - text.data);
         if (size == 0 || has_separator(text)) return false;
         if (rows.log.has_grams()) return false;  // which are made of the whole name
