@@ -202,27 +202,24 @@ public:
             }
             if (step.node == nullptr) break;
             if (p == eol) return ShapeRead::other;
+            const auto scope = reader.scope_of(*step.node);
             bool is_good = true;
             if (*p == '"') {
                 Field text{};
                 if (!step.text_at(p + 1, eol, end, text)) return ShapeRead::other;
                 p = text.end + 1;
                 if (reader.joins(step, text)) continue;
-                const auto scope = reader.scope_of(*step.node);
                 is_good = !counts(scope) || reader.text(scope, text, NOT_IN_ARRAY);
             } else if (*p == '-' || (*p >= '0' && *p <= '9')) {
                 const Byte* const first = p;
                 while (p != eol && is_of_number(*p)) ++p;
-                const auto scope = reader.scope_of(*step.node);
                 is_good = !counts(scope) || reader.number(scope, Field{first, p, end}, NOT_IN_ARRAY);
             } else if (is_word(p, eol, "null")) {
                 p += 4;
-                const auto scope = reader.scope_of(*step.node);
                 if (counts(scope)) reader.count_missing(scope, NOT_IN_ARRAY);
             } else if (is_word(p, eol, "true") || is_word(p, eol, "false")) {
                 const bool value = *p == 't';
                 p += value ? 4 : 5;
-                const auto scope = reader.scope_of(*step.node);
                 is_good = !counts(scope) || reader.boolean(scope, value, NOT_IN_ARRAY);
             } else {
                 return ShapeRead::other;

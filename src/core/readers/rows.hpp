@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -15,39 +14,14 @@
 
 #include "readers/buffer.hpp"
 #include "readers/features.hpp"
+#include "readers/repeats.hpp"
 #include "readers/scan.hpp"
-#include "support/hash.hpp"
+#include "readers/slots.hpp"
 
 namespace ftprl {
 
 // The largest |number| that a learner takes.
 inline constexpr double LARGEST = 1e30;
-
-// Where a hash lands in a table of `dim` cells: its low bits when dim is a power of two, else the high half of
-// hash * dim. With an intercept the last cell is the intercept's alone; a name that lands there takes the cell
-// before it.
-class Slots {
-public:
-    Slots(std::uint64_t dim, bool intercept) noexcept
-        : dim_(dim), power_((dim & (dim - 1)) == 0), kept_(intercept ? dim - 1 : ~std::uint64_t{0}) {}
-
-    std::uint32_t operator()(std::uint64_t hash) const noexcept {
-        std::uint64_t slot = hash & (dim_ - 1);
-        if (!power_) slot = detail::fold(hash, dim_) ^ (hash * dim_);
-        return static_cast<std::uint32_t>(slot - (slot == kept_ ? 1 : 0));
-    }
-    // Whether a slot is the low bits of a hash and nothing else; then `mask` has them.
-    bool masked() const noexcept { return power_ && !intercept(); }
-    std::uint64_t mask() const noexcept { return dim_ - 1; }
-    std::uint64_t dim() const noexcept { return dim_; }
-    bool intercept() const noexcept { return kept_ == dim_ - 1; }
-    std::uint64_t feature_cells() const noexcept { return dim_ - (intercept() ? 1 : 0); }  // cells open to features
-
-private:
-    std::uint64_t dim_;
-    bool power_;
-    std::uint64_t kept_;
-};
 
 class RowBuilder {
 public:
@@ -182,9 +156,9 @@ public:
     bool finish(double label, double importance) {
         const bool records = log.is_recording();
         if (records) log.meet(named_ == ALL ? size_ : named_);
-        const bool may_have_repeats = !is_distinct_ && may_repeat();
+        const bool may_have_repeats = !is_distinct_ && repeats_.may_repeat(row_slots(), size_);
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
-        const std::size_t n = may_have_repeats ? combine() : size_;
+        const std::size_t n = may_have_repeats ? repeats_.combine(row_slots(), row_values(), size_) : size_;
         bool fits = true;
         if (has_unit_values_ && (row_has_unit_values_ || are_ones(n))) {
             write_slots(n);
@@ -218,35 +192,22 @@ public:
     // A row of features with the value 1 whose slots stand `stride` apart, within what reserve_ones made space for:
     // what `begin`, `set_unit_values` and `finish` would add.
     void add_ones(const std::uint32_t* slots, std::size_t stride, std::size_t count, double label, double importance) {
-        if (++stamp_ == 0) {
-            seen_.fill(0);
-            stamp_ = 1;
-        }
         std::uint32_t* const out = row_slots();
-        std::uint8_t* const seen = seen_.data();
-        const std::uint8_t stamp = stamp_;
-        std::array<std::uint32_t, MOST_DOUBTS> doubts;
-        std::size_t doubted = 0;
-        for (std::size_t i = 0; i < count; ++i) {
+        Repeats::Doubts doubts;
+        const std::size_t doubted = repeats_.find_doubts(count, doubts, [=](std::size_t i) {
             const std::uint32_t slot = slots[i * stride];
-            std::uint8_t& cell = seen[slot % SEEN_CELLS];
             out[i] = slot;
-            doubts[doubted % MOST_DOUBTS] = static_cast<std::uint32_t>(i);
-            doubted += cell == stamp ? 1 : 0;
-            cell = stamp;
-        }
-        if (doubted >= MOST_DOUBTS) {  // not all of them are known
-            begin(count);              // moves nothing, since there is space
+            return slot;
+        });
+        if (doubted >= Repeats::MOST_DOUBTS) {  // not all of them are known
+            begin(count);                       // moves nothing, since there is space
             size_ = count;
             named_ = 0;
             row_has_unit_values_ = true;
             finish(label, importance);  // ones always fit
             return;
         }
-        std::size_t repeats = 0;
-        for (std::size_t i = 0; i < doubted; ++i) {
-            if (is_among(out, doubts[i], out[doubts[i]])) doubts[repeats++] = doubts[i];
-        }
+        const std::size_t repeats = Repeats::keep_repeats(out, doubts, doubted);
         if (repeats != 0) write_unit_values();
         if (has_unit_values_) {
             write_slots(count);
@@ -278,102 +239,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t MOST_DOUBTS = 16;
-
-    // Whether a coordinate may occur twice: true when it does, and now and then when it does not.
-    bool may_repeat() noexcept {
-        const std::uint32_t* const slots = row_slots();
-        std::size_t rising = 1;
-        while (rising < size_ && slots[rising - 1] < slots[rising]) ++rising;
-        if (rising >= size_) return false;
-        if (++stamp_ == 0) {
-            seen_.fill(0);
-            stamp_ = 1;
-        }
-        // Copies: a byte that is written could be part of anything, also of this object.
-        std::uint8_t* const seen = seen_.data();
-        const std::uint8_t stamp = stamp_;
-        const std::size_t size = size_;
-        std::array<std::uint32_t, MOST_DOUBTS> doubts;
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < size; ++i) {
-            std::uint8_t& cell = seen[slots[i] % SEEN_CELLS];
-            doubts[count % MOST_DOUBTS] = static_cast<std::uint32_t>(i);
-            count += cell == stamp ? 1 : 0;
-            cell = stamp;
-        }
-        // A long row has a few cells that two coordinates share.
-        if (count >= MOST_DOUBTS) return true;  // not all of them are known
-        for (std::size_t i = 0; i < count; ++i) {
-            if (is_among(slots, doubts[i], slots[doubts[i]])) return true;
-        }
-        return false;
-    }
-    static bool is_among(const std::uint32_t* slots, std::size_t count, std::uint32_t slot) noexcept {
-        unsigned met = 0;
-        for (std::size_t i = 0; i < count; ++i) met |= slots[i] == slot ? 1u : 0u;
-        return met != 0;
-    }
-
-    // Sums repeated coordinates, in order, into the first of them. Slots chosen so that their hashes collide would make
-    // this quadratic: after too many steps the rest is sorted instead, with the same sums in the same order.
-    std::size_t combine() {
-        std::size_t wanted = 64;
-        while (wanted < 2 * size_) wanted *= 2;
-        if (slot_map_.size() < wanted) slot_map_.assign(wanted, MapEntry{});
-        const std::size_t mask = slot_map_.size() - 1;
-        ++round_;
-        std::uint32_t* const slots = row_slots();
-        double* const values = row_values();
-        const std::size_t most_steps = 64 + 4 * size_;
-        std::size_t kept = 0, steps = 0;
-        for (std::size_t i = 0; i < size_; ++i) {
-            std::size_t at = (slots[i] * std::size_t{0x9e3779b1u} >> 8) & mask;
-            while (slot_map_[at].round == round_ && slots[slot_map_[at].entry] != slots[i]) {
-                at = (at + 1) & mask;
-                ++steps;
-            }
-            if (steps > most_steps) return combine_sorted(kept, i);
-            if (slot_map_[at].round == round_) {
-                values[slot_map_[at].entry] += values[i];
-            } else {
-                slot_map_[at] = MapEntry{round_, kept};
-                slots[kept] = slots[i];
-                values[kept++] = values[i];
-            }
-        }
-        return kept;
-    }
-
-    // The same for entries [0, kept), which are distinct, followed by entries [from, size_).
-    std::size_t combine_sorted(std::size_t kept, std::size_t from) {
-        std::uint32_t* const slots = row_slots();
-        double* const values = row_values();
-        for (; from < size_; ++from, ++kept) {
-            slots[kept] = slots[from];
-            values[kept] = values[from];
-        }
-        std::vector<std::pair<std::uint32_t, std::size_t>> by_slot(kept);
-        for (std::size_t i = 0; i < kept; ++i) by_slot[i] = {slots[i], i};
-        std::sort(by_slot.begin(), by_slot.end());
-        std::vector<bool> repeats(kept);
-        for (std::size_t i = 1, first = 0; i < kept; ++i) {
-            if (by_slot[i].first != by_slot[first].first) {
-                first = i;
-                continue;
-            }
-            values[by_slot[first].second] += values[by_slot[i].second];
-            repeats[by_slot[i].second] = true;
-        }
-        std::size_t out = 0;
-        for (std::size_t i = 0; i < kept; ++i) {
-            slots[out] = slots[i];
-            values[out] = values[i];
-            out += repeats[i] ? 0 : 1;
-        }
-        return out;
-    }
-
     template <class T>
     void write_unit_values(Buffer<T>& values) {
         const std::size_t n = indices.size();
@@ -473,14 +338,8 @@ private:
     bool copy_nonzero(std::size_t, float*) noexcept { return false; }
 #endif
 
-    struct MapEntry {
-        std::uint64_t round = 0;
-        std::size_t entry = 0;  // of the current row
-    };
-
     static constexpr std::size_t ALL = std::numeric_limits<std::size_t>::max();
-    static constexpr std::size_t LANES = 4;             // values are written so many at a time
-    static constexpr std::size_t SEEN_CELLS = 1 << 14;  // more cells doubt less, and leave less of the nearest cache
+    static constexpr std::size_t LANES = 4;  // values are written so many at a time
 
     Slots slots_;
     bool wide_;
@@ -493,10 +352,7 @@ private:
     bool has_unit_values_ = true;
     bool keeps_delays_ = false;
     double row_delay_ = 0.0;
-    std::array<std::uint8_t, SEEN_CELLS> seen_{};  // `stamp_` where a slot of this row landed
-    std::uint8_t stamp_ = 0;
-    std::vector<MapEntry> slot_map_;
-    std::uint64_t round_ = 0;
+    Repeats repeats_;
 };
 
 }  // namespace ftprl
