@@ -26,25 +26,10 @@
 #include "readers/names.hpp"
 #include "readers/number.hpp"
 #include "readers/parser.hpp"
+#include "readers/vw_json_keys.hpp"
 #include "support/hash.hpp"
 
 namespace ftprl {
-
-namespace detail {
-
-// What becomes of the bytes of a text in the name of a feature: those that separate names become '_'.
-struct VwNameBytes {
-    std::array<Byte, 256> of{};
-    constexpr VwNameBytes() {
-        for (std::size_t i = 0; i < of.size(); ++i) {
-            const bool separates = i == ' ' || i == '\t' || i == '|' || i == ':';
-            of[i] = static_cast<Byte>(separates ? '_' : i);
-        }
-    }
-};
-inline constexpr VwNameBytes VW_NAME_BYTES{};
-
-}  // namespace detail
 
 class VwJsonParser final : public LineParser {
 public:
@@ -55,17 +40,7 @@ public:
 private:
     friend class JsonWalk<VwJsonParser>;
 
-    enum class Role : std::uint8_t {
-        feature,
-        label,
-        label_value,
-        label_weight,
-        label_other,
-        tag,
-        text,
-        nothing,
-        several
-    };
+    using Role = VwJsonRole;
     // A value: its role, its key, and the namespace it is in or opens.
     struct Level {
         Role role = Role::feature;
@@ -174,29 +149,10 @@ private:
         const Node& node = *step.node;
         if (node.level.role != Role::feature) return false;
         const auto size = static_cast<std::size_t>(text.end - text.data);
-        if (size == 0 || has_separator(text)) return false;
+        if (size == 0 || has_vw_separator(text)) return false;
         if (rows.log.has_grams()) return false;  // which are made of the whole name
         joined_features_.add(node.with_text, node.joined_group, text.data, size);
         return true;
-    }
-
-    static bool has_separator(const Field& text) noexcept {
-        const Byte* p = text.data;
-#if defined(FTPRL_SSE2)
-        if (text.end - p <= 16 && text.limit - p >= 16) {
-            const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-            const __m128i blank =
-                _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' ')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\t')));
-            const __m128i mark =
-                _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('|')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(':')));
-            const auto match = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(blank, mark)));
-            return (match & ((1u << (text.end - p)) - 1)) != 0;
-        }
-#endif
-        for (; p != text.end; ++p) {
-            if (detail::VW_NAME_BYTES.of[*p] != *p) return true;
-        }
-        return false;
     }
 
     void learn_shape(const Byte* p, const Byte* eol) {
@@ -220,7 +176,7 @@ private:
 
     Scope enter(Scope object, const Field& key) {
         Level& level = *(object + 1);
-        const Role role = object->role == Role::label ? label_part(std::string(key.data, key.end)) : role_of(key);
+        const Role role = object->role == Role::label ? vw_label_part(std::string(key.data, key.end)) : vw_role_of(key);
         level = Level{role, key, object->start, object->group, 0, object->space};
         if (is_learning_) keys_.emplace_back(level, std::string(key.data, key.end));
         return &level;
@@ -321,31 +277,7 @@ private:
     }
     static bool close_array(Scope) { return true; }
 
-    // ---- keys ----
-
-    static bool is(const std::string& key, const char* lower) {
-        std::size_t i = 0;
-        for (; i < key.size() && lower[i] != '\0'; ++i) {
-            const char c = key[i] >= 'A' && key[i] <= 'Z' ? static_cast<char>(key[i] - 'A' + 'a') : key[i];
-            if (c != lower[i]) return false;
-        }
-        return i == key.size() && lower[i] == '\0';
-    }
-
-    static Role role_of(const Field& field) {
-        if (field.data == field.end || *field.data != '_') return Role::feature;
-        const std::string key(field.data, field.end);
-        if (key == "_label") return Role::label;
-        if (key.compare(0, 7, "_label_") == 0) return label_part(key.substr(7));
-        if (key == "_text") return Role::text;
-        if (is(key, "_tag")) return Role::tag;
-        const bool is_several = key == "_multi" || key == "_slots" || key.compare(0, 6, "_label") == 0;
-        return is_several ? Role::several : Role::nothing;
-    }
-
-    static Role label_part(const std::string& key) {
-        return is(key, "label") ? Role::label_value : is(key, "weight") ? Role::label_weight : Role::label_other;
-    }
+    // ---- namespaces and names ----
 
     void open_namespace(Level& level) {
         level.start = hash_start(hash_field(seed_start_, level.key));
