@@ -53,7 +53,7 @@ double* needed(const nb::dict& arrays, const char* name, std::size_t size) {
 ftprl::replay::Settings settings_of(const nb::dict& d) {
     const auto number = [&](const char* name) { return nb::cast<double>(d[name]); };
     const auto flag = [&](const char* name) { return nb::cast<bool>(d[name]); };
-    ftprl::replay::Settings s{ftprl::replay::name_of(nb::cast<std::string>(d["loss"])),
+    ftprl::replay::Settings s{&ftprl::replay::loss_named(nb::cast<std::string>(d["loss"])),
                               number("tau"),
                               number("beta"),
                               number("l1"),

@@ -77,7 +77,7 @@ double Learner::rate_with(double rate, double h, double kappa, double unit, bool
 
 // What h Q / unit grows by.
 double Learner::rise(double R, double now, double unit, double kappa, double new_kappa) const {
-    if (!s_.kinked()) return now - R;
+    if (!s_.loss->kinked) return now - R;
     const double own = kappa > 0.0 ? 1.0 / kappa : 0.0;
     return (s_.beta * unit + now) * (1.0 / new_kappa) - (s_.beta * unit + R) * own;
 }
@@ -104,7 +104,7 @@ void Learner::raise(const Row& row) {
         }
         stored = static_cast<T>(unit);
         unit_[i] = unit;
-        kappa_[i] = s_.kinked() ? static_cast<double>(at<T>(cells_.kappa, p)) : 1.0;
+        kappa_[i] = s_.loss->kinked ? static_cast<double>(at<T>(cells_.kappa, p)) : 1.0;
     }
 }
 

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <limits>
 #include <vector>
+
+#include "replay/losses.hpp"
 
 namespace ftprl::replay {
 
@@ -17,28 +19,20 @@ constexpr double STACK_CUT = 8.0, FLATTEST = 0x1p-13, HEAVIEST = 0x1p10;  // of 
 constexpr int SUMS = 6;  // g x, sigma x^2, g^2 / Q, drift, sizes of the first, sizes of a step
 constexpr int ROW_SUMS = 5;
 
-enum class Name { logistic, hinge, squared_hinge, squared, absolute, quantile, huber, poisson, gamma };
+constexpr double LEAST_UNIT = std::numeric_limits<double>::min();  // nothing can be learned in smaller units
 
 struct Settings {
-    Name loss;
+    const Loss* loss;
     double tau, beta, l1, l2, lower, upper;
     bool intercept, wide, stacked, level, coin, dense;
     double share;  // below 0: -1 for 1 / (t + 1), -2 for at most 2^-10 of it
     std::vector<double> scales;
 
-    bool labelled() const { return loss != Name::logistic; }
-    bool kinked() const { return loss == Name::absolute || loss == Name::quantile || loss == Name::huber; }
+    bool labelled() const { return loss->labelled(); }
+    double quantile() const { return loss->has_quantile ? tau : 0.5; }
     bool unconstrained() const { return l1 == 0.0 && l2 == 0.0 && lower < -LARGEST && upper > LARGEST; }
     int count() const { return static_cast<int>(scales.size()); }
 };
-
-Name name_of(const std::string& loss);
-inline bool has_offset(Name loss) {
-    return loss != Name::logistic && loss != Name::hinge && loss != Name::squared_hinge;
-}
-inline bool has_log_link(Name loss) { return loss == Name::poisson || loss == Name::gamma; }
-inline bool predicts_labels(Name loss) { return has_offset(loss) && !has_log_link(loss); }
-inline double quantile_of(const Settings& s) { return s.loss == Name::quantile ? s.tau : 0.5; }
 
 // The cells that were met: z, R (count numbers each) and S, unit, rows and kappa of each cell; float or double.
 struct Cells {
@@ -142,7 +136,7 @@ private:
 
 // ---- parts of a row that are not about cells ----
 
-double loss_value(const Settings& s, double score, double y);
+inline double loss_value(const Settings& s, double score, double y) { return s.loss->value(score, y, s.quantile()); }
 double log_slope(double score, double y);
 
 // The label of a row: what is known after it, and the range it is learned with.

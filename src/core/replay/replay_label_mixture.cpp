@@ -10,8 +10,6 @@ namespace {
 constexpr double LEVEL_RATES[] = {0.5, 0.125};
 constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
 constexpr double LEAST_GAP = 0x1p-30;       // part of the loss so far below which a gap is rounding
-constexpr double FLAT = 0.125;              // a kinked loss is taken for this part of the density at its kink
-constexpr double LEAST_LOSS = 0x1p-10;      // in units
 constexpr std::int64_t FIRST_REVIEW = 16, LAST_REVIEW = 256;  // rows, and their doublings between
 constexpr double STRETCH_PART = 0x1p-4, LEAST_STRETCH = 4.0, TOO_LONG = 4.0;
 constexpr double CAUTION = 24.0, SURE_GAP = 4.0, LARGEST_POWER = 32.0;  // of the lead over the majority
@@ -38,18 +36,13 @@ struct Opinions {
     int count;
 };
 
-double unit_of(const Settings& s, double unit) { return predicts_labels(s.loss) ? unit : 1.0; }
-
-double chance_of(double v) {
-    const double e = std::exp(-std::fabs(v));
-    return (v < 0.0 ? e : 1.0) / (1.0 + e);
-}
+double unit_of(const Settings& s, double unit) { return s.loss->predicts_labels() ? unit : 1.0; }
 
 Opinions opinions(const Settings& s, const MixtureState& m, const LabelState& labels, const double* scores,
                   const RowExperts& x) {
     Opinions o{};
     const int K = s.count();
-    const bool offset = has_offset(s.loss);
+    const bool offset = s.loss->has_offset();
     const double* u = x.columns.started() ? x.columns.u : m.u;
     double sum = 0.0;
     for (int k = 0; k < K; ++k) {
@@ -67,7 +60,7 @@ Opinions opinions(const Settings& s, const MixtureState& m, const LabelState& la
     }
     o.count = K;
     if (s.stacked) {
-        o.experts[o.count++] = cut((s.loss == Name::hinge ? 4.0 : 1.0) * o.stack, labels.low, labels.high);
+        o.experts[o.count++] = cut(s.loss->stack_gain * o.stack, labels.low, labels.high);
     }
     o.experts[o.count++] =
         offset ? labels.offset : static_cast<double>(labels.mean > 0.0) - static_cast<double>(labels.mean < 0.0);
@@ -81,9 +74,9 @@ Opinions opinions(const Settings& s, const MixtureState& m, const LabelState& la
 
 // A label within the range that was known before it.
 double known_label(const Settings& s, const LabelState& labels, double y) {
-    if (!has_offset(s.loss)) return y;
-    if (s.loss == Name::poisson) return std::min(y, std::exp(labels.high));
-    const bool logs = has_log_link(s.loss);
+    if (!s.loss->has_offset()) return y;
+    if (s.loss->divides_rows()) return std::min(y, std::exp(labels.high));
+    const bool logs = s.loss->has_log_link();
     const double low = logs ? std::exp(labels.low) : labels.low, high = logs ? std::exp(labels.high) : labels.high;
     return std::min(std::max(y, low), high);
 }
@@ -100,7 +93,7 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
     const double mixture_loss = weight * loss_value(s, mean, label), low = *std::min_element(losses, losses + n);
     const double D = m.hedge[LARGEST_GAP];
     m.hedge[RECENT_LOSS] += weight * std::fabs(loss_value(s, mean, y));
-    if (predicts_labels(s.loss)) m.hedge[STRETCH_LOSS] += losses[label_expert(s)];
+    if (s.loss->predicts_labels()) m.hedge[STRETCH_LOSS] += losses[label_expert(s)];
     if (D == 0.0) {
         if (mixture_loss - low > LEAST_GAP * m.hedge[RECENT_LOSS])
             m.hedge[GAP] = m.hedge[LARGEST_GAP] = mixture_loss - low;
@@ -154,12 +147,6 @@ void charge_classes(const Settings& s, const MixtureState& m, const LabelState& 
     m.w[at] += 1.0 - now;
 }
 
-// The least loss that any score has.
-double least_loss(const Settings& s, double y) {
-    if (s.loss == Name::poisson) return y > 0.0 ? y - y * std::log(y) : 0.0;
-    return s.loss == Name::gamma ? 1.0 + std::log(y) : 0.0;
-}
-
 void forget_past(const MixtureState& m, LabelState& labels, double y, double weight) {
     m.hedge[GAP] = m.hedge[LARGEST_GAP] = m.hedge[RECENT_LOSS] = 0.0;
     begin_anew(labels, y, weight);
@@ -187,41 +174,6 @@ void review_past(const MixtureState& m, LabelState& labels, double y, double wei
     m.hedge[RECENT_LOSS] = 0.0;
 }
 
-struct StackSlope {
-    double slope, curvature, level;  // in units; the last is how far the label is above the base
-};
-
-StackSlope slope_of(const Settings& s, const LabelState& labels, double f, double base, double y, double mean) {
-    const double U = labels.unit, tau = quantile_of(s), above = cut((y - base) / U, -2.0, 2.0);
-    const double least = std::max(mean, LEAST_LOSS * U);
-    switch (s.loss) {
-        case Name::squared:
-            return {(f - y) / U, 1.0, (y - base) / U};
-        case Name::absolute:
-            return {static_cast<double>(f > y) - static_cast<double>(f < y), FLAT * U / least, above};
-        case Name::quantile:
-            return {f == y ? 0.0 : (f > y ? 1.0 - tau : -tau), FLAT * (tau * (1.0 - tau)) * U / least, above};
-        case Name::huber:
-            return {cut(f - y, -1.0, 1.0) / labels.psi, U / labels.psi * (mean <= 1.0 ? 1.0 : FLAT / mean), above};
-        case Name::poisson: {
-            const double e = std::exp(f);
-            return {(e - y) / U, std::max(e, y) / U, (y - std::exp(base)) / U};
-        }
-        case Name::gamma: {
-            const double ratio = y * std::exp(-f);
-            return {1.0 - ratio, std::max(1.0, ratio), y * std::exp(-base) - 1.0};
-        }
-        case Name::hinge: {
-            const double right = chance_of(y * f), wrong = chance_of(-y * f);
-            return {-y * wrong, std::max(right * wrong, FLATTEST), y * chance_of(-y * base)};
-        }
-        default: {
-            const double gap = std::max(1.0 - y * f, 0.0);
-            return {-y * gap, gap > 0.0 ? 1.0 : 0.0, y * std::max(1.0 - y * base, 0.0)};
-        }
-    }
-}
-
 void learn_stack(const Settings& s, const MixtureState& m, const LabelState& labels, const Opinions& o,
                  const RowExperts& x, const LabelledRow& row, double y, double row_weight, double t) {
     const int K = s.count();
@@ -230,26 +182,19 @@ void learn_stack(const Settings& s, const MixtureState& m, const LabelState& lab
     double v[STACK_INPUTS], f = o.stack, base = o.base;
     for (int k = 0; k < K; ++k) v[k] = (o.seen[k] - row.offset) / unit;
     for (int j = 0; s.level && j < 2; ++j) v[K + j] = ratio * m.hedge[LEVEL + j];
-    if (has_log_link(s.loss)) {
+    if (s.loss->has_log_link()) {
         f = cut(f, row.low, row.high);
         base = cut(base, row.low, row.high);
     }
-    if (s.kinked()) {
+    if (s.loss->kinked) {
         m.hedge[STACK_WEIGHT] += weight;
         const double value = loss_value(s, cut(f, row.low, row.high), y);
         m.hedge[STACK_LOSS] += weight / m.hedge[STACK_WEIGHT] * (value - m.hedge[STACK_LOSS]);
     }
-    const StackSlope own = slope_of(s, labels, f, base, y, m.hedge[STACK_LOSS]);
+    const StackSlope own = s.loss->stack(labels, f, base, y, m.hedge[STACK_LOSS], s.quantile());
     stack_step(m, x, v, K + (s.level ? 2 : 0), ratio, own.slope, weight * own.curvature, weight);
     for (int j = 0; s.level && j < 2; ++j)
         m.hedge[LEVEL + j] += std::max(LEVEL_RATES[j], 1.0 / t) * (own.level - m.hedge[LEVEL + j]);
-}
-
-// The slope at the coin's score, in units of the labels.
-double coin_slope(const Settings& s, const LabelState& labels, const LabelledRow& row, double bet, double y) {
-    const double score = cut(bet, row.low, row.high);
-    if (s.loss != Name::hinge) return slope_of(s, labels, score, score, y, 1.0).slope;
-    return y * score < 1.0 ? -y : 0.0;
 }
 
 }  // namespace
@@ -262,16 +207,19 @@ LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelS
         losses[j] = loss_value(s, o.experts[j], y);
         m.totals[j] += weight * losses[j];
     }
-    if (t > 1.0 && has_offset(s.loss)) charge(s, m, labels, o, o.prediction, m.w, y, weight, t);
-    if (t > 1.0 && !has_offset(s.loss)) charge_classes(s, m, labels, o, y, weight, t);
+    if (t > 1.0 && s.loss->has_offset()) charge(s, m, labels, o, o.prediction, m.w, y, weight, t);
+    if (t > 1.0 && !s.loss->has_offset()) charge_classes(s, m, labels, o, y, weight, t);
     const auto number = static_cast<std::int64_t>(t);
-    const double least = least_loss(s, y);
+    const double least = s.loss->least(y);
     for (int k = 0; k < s.count(); ++k) losses[k] -= least;
     add_block(m, losses, weight, s.count(), number);
     const LabelledRow row = learn_label(s, labels, y, weight);
-    if (predicts_labels(s.loss) && t > 1.0) review_past(m, labels, row.learned, weight, number);
+    if (s.loss->predicts_labels() && t > 1.0) review_past(m, labels, row.learned, weight, number);
     if (row.teaches && s.stacked) learn_stack(s, m, labels, o, x, row, row.learned, weight, t);
-    if (s.coin) x.slope = row.teaches ? weight * coin_slope(s, labels, row, o.bet, row.learned) : 0.0;
+    if (s.coin) {  // the slope at its score, in units of the labels
+        const double bet = cut(o.bet, row.low, row.high);
+        x.slope = row.teaches ? weight * s.loss->coin_slope(labels, bet, row.learned, s.quantile()) : 0.0;
+    }
     prediction = o.prediction;
     return row;
 }

@@ -1,0 +1,52 @@
+// The losses as the replay knows them: one entry each in losses.cpp, and no formula of a loss anywhere else here.
+#pragma once
+
+#include <string>
+
+namespace ftprl::replay {
+
+struct LabelState;
+
+// loss(s) - loss(p) - a (s - p), where the loss has the slope a at p; and the size it is the difference of.
+struct Term {
+    double value, size;
+};
+
+// Slope and curvature of the stack's loss in units of the labels, and how far the label is above the base.
+struct StackSlope {
+    double slope, curvature, level;
+};
+
+// How labels and scores belong together: two classes without units (log loss) and with them; scores that are in the
+// unit of the labels; their logarithms, of labels that may be 0 (counts) and of those that are above it.
+enum class Kind { log_odds, margins, labels, log_counts, log_amounts };
+
+struct Loss {
+    const char* name;
+    Kind kind;
+    bool kinked;        // weights have a unit of their own, kappa
+    bool has_quantile;  // tau is its quantile; 0.5 for the others
+    double stack_gain;  // of the coefficients of a stack
+    double (*value)(double score, double y, double tau);
+    // What follows below is null for the log loss. Offset, unit and range from one more label of weight c, whose
+    // moments are in the state already.
+    void (*learn_numbers)(LabelState& state, double y, double c, double tau);
+    // The slope of a row of weight 1 after a step that moves the score by A times the slope.
+    double (*slope_after_step)(const LabelState& state, double score, double y, double A, double tau);
+    Term (*row_term)(const LabelState& state, double score, double y, double a, double tau);
+    // At the stack's score f; `mean` is its mean loss so far.
+    StackSlope (*stack)(const LabelState& state, double f, double base, double y, double mean, double tau);
+    double (*coin_slope)(const LabelState& state, double score, double y, double tau);
+    double (*least)(double y);                      // the least loss that any score has
+    double (*linear_part)(double score, double y);  // what the loss is the difference of something else and
+
+    bool labelled() const { return kind != Kind::log_odds; }
+    bool has_offset() const { return labelled() && kind != Kind::margins; }
+    bool predicts_labels() const { return kind == Kind::labels; }
+    bool has_log_link() const { return kind == Kind::log_counts || kind == Kind::log_amounts; }
+    bool divides_rows() const { return kind == Kind::log_counts; }
+};
+
+const Loss& loss_named(const std::string& name);
+
+}  // namespace ftprl::replay
