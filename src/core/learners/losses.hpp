@@ -1,4 +1,4 @@
-// The losses of a score: one entry each, the same formulas in the same order as src/ftprl/losses.py.
+// The losses of a score: one entry each, the same formulas in the same order as src/ftprl/losses/table.py.
 #pragma once
 
 #include <cstddef>

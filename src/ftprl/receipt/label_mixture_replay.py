@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ftprl.linear.mixture import experts_of
 from ftprl.linear.spec import Spec
 from ftprl.receipt.expert_replay import RIDGE, Additions
-from ftprl.receipt.label_replay import LabelFacts, LabelledRow, cut, learn_row_label
-from ftprl.receipt.mixture_replay import CURVE, CUT, HEAVY, Blocks, added, drop_last, newton, share_after
+from ftprl.receipt.label_replay import LabelFacts, LabelledRow, cut, formulas_of, learn_row_label
+from ftprl.receipt.mixture_replay import CUT, HEAVY, Blocks, added, drop_last, newton, share_after
 
 Vector = NDArray[np.float64]
 Floats = list[float]
@@ -26,8 +26,6 @@ CAUTION = 24.0  # two classes: the odds of the majority while the mixture has no
 SURE_GAP = 4.0  # the gap from which on a lead counts less
 LARGEST_POWER = 32.0
 LEAST_GAP = 2.0**-30  # part of the loss so far below which a gap is rounding
-FLAT = 0.125  # a kinked loss is taken for this part of the density at its kink
-LEAST_LOSS = 2.0**-10  # in units
 # The numbers in hedge; RECENT_LOSS is the loss since the last power of two of the rows.
 GAP, LARGEST_GAP, RECENT_LOSS, STACK_LOSS, STACK_WEIGHT, LEVEL, SLOW_LEVEL = range(7)
 STRETCH_LOSS, STRETCH_ROWS, LONGEST, LEAD, LEAD_GAP = range(7, 12)
@@ -38,11 +36,6 @@ def is_review(t: int) -> bool:
     return t >= FIRST_REVIEW and t % max(FIRST_REVIEW, (1 << t.bit_length() - 1) // 64) == 0
 
 
-def _chance(v: float) -> float:
-    e = math.exp(-abs(v))
-    return (e if v < 0.0 else 1.0) / (1.0 + e)
-
-
 @final
 class LabelMixing:
     """The state of the mixture, and what a row does to it."""
@@ -50,7 +43,7 @@ class LabelMixing:
     def __init__(self, spec: Spec, additions: Additions) -> None:
         self.spec, self.loss, self.additions = spec, spec.scalar_loss(), additions
         self.K, self.n = len(spec.scales), len(experts_of(spec))
-        self.facts = LabelFacts(self.loss)
+        self.facts, self.formulas = LabelFacts(self.loss), formulas_of(self.loss)
         self.least_kappa = float(np.finfo(np.float64 if spec.float64 else np.float32).tiny)
         self.blocks = Blocks(self.K)
         self._bet = 0.0  # of the coin, in labels
@@ -122,7 +115,7 @@ class LabelMixing:
                 self.state["w"][:] = self.charge(mean, self.state["w"].tolist(), experts, y, weight, t)
             else:
                 self._charge_classes(experts, y, weight, t)
-        least = self._least_loss(y)
+        least = self.formulas.least(y)
         self.blocks.add([weight * (a - least) for a in losses[: self.K]], t)
         row = learn_row_label(self.facts, y, weight, self.least_kappa)
         if self.loss.predicts_labels and t > 1:
@@ -138,13 +131,7 @@ class LabelMixing:
         s = row.cut(self._bet)
         if not self.loss.has_offset:
             return self.loss.slope(s, row.y)
-        return self._slope(self.facts, s, s, row.learned, 1.0)[0]
-
-    def _least_loss(self, y: float) -> float:
-        """The least loss that any score has."""
-        if self.loss.rule == "log_mean":
-            return y - y * math.log(y) if y > 0 else 0.0
-        return 1.0 + math.log(y) if self.loss.rule == "log_ratio" else 0.0
+        return self.formulas.stack(s, s, row.learned, 1.0, self.facts)[0]
 
     def _review_past(self, y: float, weight: float, t: int) -> None:
         """Begin anew where D comes from labels long past."""
@@ -233,7 +220,7 @@ class LabelMixing:
         return [(1.0 - a) * max(b / whole, LEAST_WEIGHT) + a / self.n for b in w]
 
     def _stack(self, seen: Floats, base: float, f: float, row: LabelledRow, t: int) -> None:
-        facts, hedge, weight = self.facts, self.state["hedge"], min(row.weight, HEAVY)
+        hedge, weight = self.state["hedge"], min(row.weight, HEAVY)
         unit = self._unit(row.new_unit)
         v = [(s - row.offset) / unit for s in seen]
         if self.spec.level:
@@ -245,7 +232,7 @@ class LabelMixing:
             hedge[STACK_WEIGHT] += weight
             value = self.loss.value(row.cut(f), row.learned)
             hedge[STACK_LOSS] += (weight / hedge[STACK_WEIGHT]) * (value - hedge[STACK_LOSS])
-        slope, curvature, level = self._slope(facts, f, base, row.learned, float(hedge[STACK_LOSS]))
+        slope, curvature, level = self.formulas.stack(f, base, row.learned, float(hedge[STACK_LOSS]), self.facts)
         columns, inputs = self.additions.columns, self.additions.inputs
         if columns is None or inputs is None:
             newton(self.state["P"], self.state["u"], v, slope, weight * curvature, weight)
@@ -254,31 +241,3 @@ class LabelMixing:
             columns.newton([*v, *(ratio * inputs).tolist()], slope, weight * curvature, weight)
         for j, rate in enumerate(RATES) if self.spec.level else ():
             hedge[LEVEL + j] += max(rate, 1.0 / t) * (level - hedge[LEVEL + j])
-
-    def _slope(self, facts: LabelFacts, f: float, base: float, y: float, mean: float) -> tuple[float, float, float]:
-        """Slope and curvature of the stack's loss in units, and how far the label is above the base."""
-        U, tau = facts.unit, facts.tau
-        match self.loss.name:
-            case "squared":
-                return (f - y) / U, 1.0, (y - base) / U
-            case "absolute":
-                curve = FLAT * U / max(mean, LEAST_LOSS * U)
-                return self.loss.slope(f, y), curve, cut((y - base) / U, -2.0, 2.0)
-            case "quantile":
-                curve = FLAT * (tau * (1.0 - tau)) * U / max(mean, LEAST_LOSS * U)
-                return self.loss.slope(f, y), curve, cut((y - base) / U, -2.0, 2.0)
-            case "huber":
-                curve = (U / facts.psi) * (1.0 if mean <= 1.0 else FLAT / mean)
-                return self.loss.slope(f, y) / facts.psi, curve, cut((y - base) / U, -2.0, 2.0)
-            case "poisson":
-                e = math.exp(f)
-                return (e - y) / U, max(e, y) / U, (y - math.exp(base)) / U
-            case "gamma":
-                ratio = y * math.exp(-f)
-                return 1.0 - ratio, max(1.0, ratio), y * math.exp(-base) - 1.0
-            case "hinge":
-                right, wrong = _chance(y * f), _chance(-y * f)
-                return -y * wrong, max(right * wrong, CURVE), y * _chance(-y * base)
-            case _:
-                gap = max(1.0 - y * f, 0.0)
-                return -y * gap, 1.0 if gap > 0 else 0.0, y * max(1.0 - y * base, 0.0)

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import final
 
-from ftprl.losses import ScalarLoss
+from ftprl.losses import ReplayFormulas, ScalarLoss
 
 LOG_RANGE = 8.0  # scores of counts reach this far below the offset
 LARGEST_LOG_SCORE = 60.0  # of losses with a log link
@@ -165,87 +165,26 @@ def learn_row_label(facts: LabelFacts, y: float, weight: float, least_kappa: flo
     return LabelledRow(y, weight, learned, offset, unit, facts.unit, low, high, teaches)
 
 
-def implicit_slope(facts: LabelFacts, s: float, y: float, A: float) -> float:
-    """The slope of a row of weight 1 after a step that moves the score by A times the slope."""
-    gap = max(1.0 - y * s, 0.0)
-    match facts.loss.name:
-        case "squared":
-            return (s - y) / (1.0 + A)
-        case "squared_hinge":
-            return -y * gap / (1.0 + A)
-        case "absolute":
-            return cut((s - y) / A, -1.0, 1.0) if A > 0 else float((s > y) - (s < y))
-        case "quantile":
-            low, high = -facts.tau, 1.0 - facts.tau
-            return cut((s - y) / A, low, high) if A > 0 else (0.0 if s == y else (high if s > y else low))
-        case "huber":
-            return cut((s - y) / (1.0 + A), -1.0, 1.0)
-        case "hinge":
-            return (-y * (min(2.0 * gap / A, 1.0) if A > 0 else 1.0)) if gap > 0 else 0.0
-        case "poisson":
-            e = math.exp(s)
-            return ((e - y) / facts.unit) / (1.0 + A * max(e, y) / facts.unit)
-        case _:
-            ratio = y * math.exp(-s)
-            return (1.0 - ratio) / (1.0 + A * max(1.0, ratio))
-
-
-def row_term(facts: LabelFacts, s: float, y: float, a: float) -> tuple[float, float]:
-    """loss(s) - loss(p) - a (s - p), where the loss has the slope a at p; and the size it is the difference of."""
-    d, gap, tau = s - y, max(1.0 - y * s, 0.0), facts.tau
-    match facts.loss.name:
-        case "squared":
-            value = 0.5 * ((d - a) * (d - a))
-        case "squared_hinge":
-            value = 0.5 * ((gap + y * a) * (gap + y * a))
-        case "absolute":
-            value = abs(d) * (1.0 - abs(a))
-        case "quantile":
-            value = d * ((1.0 - tau) - a) if d > 0 else -d * (tau + a)
-        case "huber":
-            left, rest = abs(d) - abs(a), 1.0 - abs(a)
-            value = 0.5 * (left * left) if abs(d) <= 1.0 else (abs(d) - 1.0) * rest + 0.5 * (rest * rest)
-        case "hinge":
-            value = gap * (1.0 + y * a)
-        case "poisson":
-            return _poisson_term(s, y, a, facts.unit)
-        case _:
-            return _gamma_term(s, y, a)
-    return value, value
-
-
-def _poisson_term(s: float, y: float, a: float, unit: float) -> tuple[float, float]:
-    e, mean = math.exp(s), y + a * unit
-    if not mean > 0:
-        return e / unit, e / unit
-    p = math.log(mean)
-    d = s - p
-    size = (mean + e) * (1.0 + abs(d)) * (1.0 + abs(s) + abs(p)) / unit
-    return max(mean * (math.expm1(d) - d), 0.0) / unit, size
-
-
-def _gamma_term(s: float, y: float, a: float) -> tuple[float, float]:
-    mean, ratio = 1.0 - a, y * math.exp(-s)
-    if not mean > 0:
-        return ratio, ratio
-    p = math.log(y / mean)
-    d = s - p
-    size = (mean + ratio) * (1.0 + abs(d)) * (1.0 + abs(s) + abs(p))
-    return max(mean * (math.expm1(-d) + d), 0.0), size
+def formulas_of(loss: ScalarLoss) -> ReplayFormulas:
+    """The formulas of a loss whose scores follow the labels."""
+    assert loss.replay is not None
+    return loss.replay
 
 
 def row_sums(
     facts: LabelFacts, row: LabelledRow, score: float, slope: float, prediction: float, prediction_loss: float
 ) -> tuple[float, ...]:
     """What a receipt adds up over the rows: terms, loss of the scale, loss of the prediction, weight, sizes."""
-    loss, counts = facts.loss, facts.loss.rule == "log_mean"
+    loss, formulas, counts = facts.loss, formulas_of(facts.loss), facts.loss.divides_rows
     if counts and facts.unit == 0.0:
         return (0.0,) * 5
     s, over_unit = row.cut(score), 1.0 / facts.unit if counts else 1.0
-    term, size = row_term(facts, s, row.y, slope)
+    term, size = formulas.row_term(s, row.y, slope, facts)
     beyond, value = slope * (s - score), loss.value(s, row.y)
     label = 0.0 if loss.link == "log" else abs(row.y)
-    losses = _size(loss, value, s, row.y) + _size(loss, prediction_loss, prediction, row.y)
+    losses = (abs(value) + 2.0 * abs(formulas.linear_part(s, row.y))) + (
+        abs(prediction_loss) + 2.0 * abs(formulas.linear_part(prediction, row.y))
+    )
     spread = abs(slope) * (abs(s) + abs(score) + abs(row.offset) + label)
     return (
         row.weight * (term + (beyond if row.start(loss, score) != s else max(beyond, 0.0))),
@@ -254,8 +193,3 @@ def row_sums(
         row.weight * over_unit,
         row.weight * (size + spread + losses * over_unit),
     )
-
-
-def _size(loss: ScalarLoss, value: float, score: float, y: float) -> float:
-    linear = y * score if loss.rule == "log_mean" else (score if loss.rule == "log_ratio" else 0.0)
-    return abs(value) + 2.0 * abs(linear)

@@ -23,7 +23,7 @@ from ftprl.receipt.cell_replay import LARGEST, CellArithmetic, raised_unit
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
 from ftprl.receipt.expert_replay import Additions
 from ftprl.receipt.label_mixture_replay import LabelMixing
-from ftprl.receipt.label_replay import LabelFacts, LabelledRow, implicit_slope, learn_row_label, row_sums
+from ftprl.receipt.label_replay import LabelFacts, LabelledRow, formulas_of, learn_row_label, row_sums
 from ftprl.receipt.mixture_replay import Mixing
 
 Vector = NDArray[np.float64]
@@ -334,9 +334,8 @@ class Replay:
     def _slope(self, row: LabelledRow, score: float, reach: float) -> float:
         if not row.teaches:
             return 0.0
-        return implicit_slope(
-            self.facts, row.start(self.loss, score), row.learned, row.weight * self.facts.kappa * reach
-        )
+        moved = row.weight * self.facts.kappa * reach
+        return formulas_of(self.loss).slope_after_step(row.start(self.loss, score), row.learned, moved, self.facts)
 
     def _mixed_loss(self, scores: list[float], y: float, weight: float) -> float:
         if not isinstance(self.mixing, Mixing):

@@ -69,9 +69,14 @@ def test_a_loss_is_shown_as_it_is(path: str, text: str) -> None:
     assert any(lines[i : i + len(shown)] == shown for i in range(len(lines))), f"{path} has changed: show it as it is"
 
 
-def test_the_loss_has_two_parts() -> None:
-    shown = [path for path, text in BLOCKS if "gamma" in text]
-    assert set(shown) == {"src/ftprl/losses.py", "src/core/learners/losses.cpp"}
+def test_a_loss_has_three_parts() -> None:
+    """And no other file of the source knows it by its name."""
+    parts = {"src/ftprl/losses/table.py", "src/core/learners/losses.cpp", "src/core/replay/losses.cpp"}
+    assert {path for path, text in BLOCKS if "gamma" in text} == parts
+    files = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".cpp", ".hpp", ".inl")]
+    named = {str(path.relative_to(ROOT)) for path in files if '"gamma"' in path.read_text()}
+    parameters = {"src/ftprl/baselines/averaging.py", "src/ftprl/baselines/newton.py"}  # which have one of this name
+    assert named - parameters == parts
 
 
 def test_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

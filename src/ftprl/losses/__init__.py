@@ -1,0 +1,26 @@
+"""The scalar losses of a linear model, one table for both halves, and losses of a point x."""
+
+from ftprl.losses.points import Linear, Loss, OfScore, absolute, hinge, linear, logistic, squared
+from ftprl.losses.scalar import LARGEST_LABEL, LabelUnits, ReplayFormulas, ScalarLoss
+from ftprl.losses.table import CLASS_LOSSES, LOSSES, SCALAR_LOSSES, predicts_probabilities, quantile, scalar_loss
+
+__all__ = [
+    "CLASS_LOSSES",
+    "LARGEST_LABEL",
+    "LOSSES",
+    "SCALAR_LOSSES",
+    "LabelUnits",
+    "Linear",
+    "Loss",
+    "OfScore",
+    "ReplayFormulas",
+    "ScalarLoss",
+    "absolute",
+    "hinge",
+    "linear",
+    "logistic",
+    "predicts_probabilities",
+    "quantile",
+    "scalar_loss",
+    "squared",
+]

@@ -1,0 +1,94 @@
+"""Losses of a point x, for games on a convex set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, final, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ftprl import check
+from ftprl.errors import InvalidInput
+from ftprl.losses.scalar import Labels, ScalarLoss, Vector
+from ftprl.losses.table import SCALAR_LOSSES
+
+_RULES: Mapping[Labels, str] = {
+    "signs": "y = -1 or 1",
+    "nonnegative": "y >= 0",
+    "positive": "y > 0",
+    "numbers": "|y| <= 1e30",
+    "classes": "y = 0, 1, 2, ...",
+}
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """A convex function of the point played: its value and one subgradient."""
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]: ...
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """`f(x) = g·x`."""
+
+    g: Vector
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "g", check.vector("g", self.g))
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        return float(self.g @ x), self.g
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class OfScore:
+    """`f(x) = weight · loss(v·x, y)`: a scalar loss of a linear score."""
+
+    loss: ScalarLoss
+    v: Vector
+    y: float
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "v", check.vector("v", self.v))
+        object.__setattr__(self, "weight", check.positive("weight", self.weight, zero=True))
+        object.__setattr__(self, "y", check.number("y", self.y))
+        if not self.loss.accepts(np.array(self.y)):
+            rule = _RULES[self.loss.labels]
+            raise InvalidInput(f"{self.loss.name} needs {rule}, got {self.y!r}; map the labels first.")
+
+    def __call__(self, x: Vector) -> tuple[float, Vector]:
+        if x.shape != self.v.shape:
+            raise InvalidInput(f"v needs as many entries as x has, {len(x)}, got {len(self.v)}; make them agree.")
+        s = float(self.v @ x)
+        return self.weight * self.loss.value(s, self.y), (self.weight * self.loss.slope(s, self.y)) * self.v
+
+
+def linear(g: ArrayLike) -> Linear:
+    """`f(x) = g·x`."""
+    return Linear(check.array("g", g))
+
+
+def absolute(v: ArrayLike, y: float) -> OfScore:
+    """`f(x) = |v·x - y|`."""
+    return OfScore(SCALAR_LOSSES["absolute"], check.array("v", v), y)
+
+
+def squared(v: ArrayLike, y: float) -> OfScore:
+    """`f(x) = ½ (v·x - y)²`."""
+    return OfScore(SCALAR_LOSSES["squared"], check.array("v", v), y)
+
+
+def logistic(v: ArrayLike, y: float) -> OfScore:
+    """`f(x) = ln(1 + exp(-y v·x))`, y = ±1."""
+    return OfScore(SCALAR_LOSSES["logistic"], check.array("v", v), y)
+
+
+def hinge(v: ArrayLike, y: float) -> OfScore:
+    """`f(x) = (1 - y v·x)_+`, y = ±1."""
+    return OfScore(SCALAR_LOSSES["hinge"], check.array("v", v), y)
