@@ -113,6 +113,7 @@ TESTED_TOGETHER = {
     "hindsight": "unit/test_game.py, theory/test_exactness.py",
     "learner": "unit/learner, theory/test_composite.py, theory/test_schemes.py",
     "linear": "unit/linear, laws/test_kernel.py, laws/test_scales.py, laws/test_model_file.py",
+    "losses": "unit/losses",
     "online": "unit/online, unit/linear/test_one_row.py",
     "options": "unit/options, unit/cli",
     "paper": "unit/paper, paper/test_verdicts.py, paper/test_page.py, paper/test_mutations.py",
