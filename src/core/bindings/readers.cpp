@@ -159,13 +159,14 @@ nb::object problem_of(const ftprl::Problem& problem) {
     return nb::make_tuple(problem.line, bytes_of(fault.message), fault.remedy, fault.option);
 }
 
-void set_columns(ftprl::Parser& parser, const nb::list& columns) {
+void set_columns(ftprl::Parser& parser, const nb::list& columns, int separator) {
     auto* table = dynamic_cast<ftprl::TableParser*>(&parser);
     auto* lines = dynamic_cast<ftprl::JsonLinesParser*>(&parser);
     if (table == nullptr && lines == nullptr) throw nb::type_error("only a table has columns");
     std::vector<ftprl::Column> ready;
     for (nb::handle pair : columns) ready.push_back(ftprl::bindings::column_of(pair));
     if (table != nullptr) {
+        if (separator >= 0) table->set_separator(static_cast<ftprl::Byte>(separator));
         table->set_columns(ready);
     } else {
         lines->set_names(ready);
@@ -399,7 +400,8 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def(
             "set_rules", &set_rules, nb::arg("marks_missing"), nb::arg("advises"), nb::arg("numbers"),
             "Whether missing values are features, and the numbers of the sample by column; before the columns are set.")
-        .def("set_columns", &set_columns, nb::arg("columns"), "The kind and name of each column of a table.")
+        .def("set_columns", &set_columns, nb::arg("columns"), nb::arg("separator") = -1,
+             "The kind and name of each column of a table, and what separates them: -1 for the same as before.")
         .def_prop_ro("full", [](ftprl::Parser& parser) { return parser.full(); })
         .def_prop_ro("rows", [](ftprl::Parser& parser) { return parser.rows.count(); })
         .def_prop_ro("bad", [](ftprl::Parser& parser) { return parser.bad; })

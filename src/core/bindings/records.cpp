@@ -155,29 +155,41 @@ bool read_element_name(nb::handle value, std::string& name) {
 }
 
 // An element with a name: a dict with the keys `name` (or `key`) and `value`.
-void add_named_element(RecordParser& parser, const Name& name, nb::handle key, const nb::dict& element) {
+struct NamedElement {
+    std::string name;
     nb::object value = nb::none();
-    std::string element_name;
     bool has_name = false;
+};
+
+// False for a dict that is none.
+bool read_named_element(RecordParser& parser, nb::handle key, const nb::dict& element, NamedElement& read) {
     const auto items = nb::steal<nb::list>(PyDict_Items(element.ptr()));
     for (nb::handle item : items) {
         const std::string part = text_of_key(item[0]);
         const nb::object own = item[1];
         if (own.is_none()) continue;
         if (part == "value") {
-            value = own;
+            read.value = own;
         } else if (part != "name" && part != "key") {
-            return refuse_in_list(parser, key, "a dict with other keys");
-        } else if (has_name = read_element_name(own, element_name); !has_name) {
-            return refuse_in_list(parser, key, "a dict whose name is no text");
+            refuse_in_list(parser, key, "a dict with other keys");
+            return false;
+        } else if (read.has_name = read_element_name(own, read.name); !read.has_name) {
+            refuse_in_list(parser, key, "a dict whose name is no text");
+            return false;
         }
     }
-    if (!has_name || value.is_none()) return;
-    if (PyDict_Check(value.ptr()) || is_list(value)) {
-        return refuse_in_list(parser, key, "a dict or a list within a dict of a list");
+    if (read.has_name && (PyDict_Check(read.value.ptr()) || is_list(read.value))) {
+        refuse_in_list(parser, key, "a dict or a list within a dict of a list");
+        return false;
     }
-    parser.set_element_name(std::move(element_name));
-    add_value(parser, name, key, value);
+    return true;
+}
+
+void add_named_element(RecordParser& parser, const Name& name, nb::handle key, const nb::dict& element) {
+    NamedElement read;
+    if (!read_named_element(parser, key, element, read) || !read.has_name || read.value.is_none()) return;
+    parser.set_element_name(std::move(read.name));
+    add_value(parser, name, key, read.value);
 }
 
 void add_list(RecordParser& parser, const Name& name, nb::handle key, nb::handle list) {
@@ -242,6 +254,58 @@ void add_map(RecordParser& parser, const Name& name, nb::handle key, const nb::d
     parser.end_list();
 }
 
+// A list where the model has columns within this name: the values of these, and the other elements in their places.
+struct SplitList {
+    std::vector<std::pair<std::string, nb::object>> columns;
+    nb::list others;
+    bool has_others = false;
+};
+
+bool has_elements(nb::handle value) {
+    return is_list(value) && (class_of(value) != "ndarray" || nb::cast<int>(value.attr("ndim")) > 0);
+}
+
+bool is_list_of_columns(const RecordParser& parser, const std::string& path, nb::handle value) {
+    return parser.is_object(path) && has_elements(value);
+}
+
+// A quick answer for most values.
+bool may_be_list_of_columns(const RecordParser& parser, nb::handle value) {
+    PyObject* const object = value.ptr();
+    const bool is_plain = PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) || PyLong_CheckExact(object) ||
+                          PyBool_Check(object) || object == Py_None;
+    return !is_plain && parser.has_objects() && has_elements(value);
+}
+
+// False when it is refused.
+bool split_list(RecordParser& parser, const std::string& path, nb::handle list, SplitList& split) {
+    nb::object sequence = nb::borrow(list);
+    if (class_of(list) == "ndarray") sequence = list.attr("tolist")();
+    const auto elements = nb::steal<nb::tuple>(PySequence_Tuple(sequence.ptr()));  // a copy, as everywhere
+    for (nb::handle element : elements) {
+        NamedElement read;
+        if (PyDict_Check(element.ptr())) {
+            const auto pair = nb::borrow<nb::dict>(element);
+            if (!read_named_element(parser, nb::str(path.data(), path.size()), pair, read)) return false;
+        }
+        std::string column = path + "." + read.name;
+        if (!read.has_name || !parser.knows(column)) {
+            split.others.append(element);
+            split.has_others = true;
+            continue;
+        }
+        split.others.append(nb::none());
+        auto match = split.columns.begin();
+        while (match != split.columns.end() && match->first != column) ++match;
+        if (match == split.columns.end()) {
+            split.columns.emplace_back(std::move(column), read.value);
+        } else {
+            match->second = read.value;  // the last one counts, as in a dict
+        }
+    }
+    return true;
+}
+
 std::string path_of(const std::string& object, nb::handle key) { return object + "." + text_of_key(key); }
 
 nb::str python_text(const std::string& text) { return nb::str(text.data(), text.size()); }
@@ -269,7 +333,12 @@ bool add_flat(RecordParser& parser, FlatDict& flat, const nb::dict& items, const
     }
     for (const auto& [key, value] : items) {
         const std::string path = depth == 1 ? text_of_key(key) : path_of(object, key);
-        if (!PyDict_Check(value.ptr()) || parser.is_map(path)) {
+        if (is_list_of_columns(parser, path, value)) {
+            SplitList split;
+            if (!split_list(parser, path, value, split)) return false;
+            if (split.has_others) flat.add(path, split.others);
+            for (const auto& [column, own] : split.columns) flat.add(column, own);
+        } else if (!PyDict_Check(value.ptr()) || parser.is_map(path)) {
             flat.add(path, value);
         } else if (!parser.ignores(path)) {
             if (!parser.may_have_several(path, "a dict")) return false;
@@ -281,10 +350,11 @@ bool add_flat(RecordParser& parser, FlatDict& flat, const nb::dict& items, const
     return true;
 }
 
-bool is_flat(const nb::dict& items) {
+bool is_flat(const RecordParser& parser, const nb::dict& items) {
     bool is_flat = true;
     for (const auto& [key, value] : items) {
-        is_flat = is_flat && PyUnicode_CheckExact(key.ptr()) && !PyDict_Check(value.ptr());
+        is_flat = is_flat && PyUnicode_CheckExact(key.ptr()) && !PyDict_Check(value.ptr()) &&
+                  !may_be_list_of_columns(parser, value);
     }
     return is_flat;
 }
@@ -376,6 +446,11 @@ void DictParser::add_items(const nb::dict& items, bool only_others) {
                 add_inside(nb::borrow<nb::dict>(value), path, 2);
                 continue;
             }
+        } else if (!only_others && may_be_list_of_columns(*this, value)) {
+            if (const std::string path = text_of_key(key); is_object(path)) {
+                add_split(nb::borrow(value), path);
+                continue;
+            }
         }
         const Name* const name = name_of(key.ptr());
         if (name != nullptr && (name->by_value || !only_others)) add_value(*this, *name, key, value);
@@ -393,9 +468,23 @@ void DictParser::add_inside(const nb::dict& items, const std::string& object, in
         const std::string path = path_of(object, item[0]);
         if (PyDict_Check(value.ptr()) && !is_map(path)) {
             add_inside(nb::borrow<nb::dict>(value), path, depth + 1);
+        } else if (is_list_of_columns(*this, path, value)) {
+            add_split(value, path);
         } else if (const Name* const name = find_name(path); name != nullptr) {
             add_value(*this, *name, python_text(path), value);
         }
+    }
+}
+
+// A list where there are columns within its name.
+void DictParser::add_split(const nb::object& list, const std::string& path) {
+    SplitList split;
+    if (!split_list(*this, path, list, split)) return;
+    expect_more(split.columns.size());
+    const Name* const own = split.has_others ? find_name(path) : nullptr;
+    if (own != nullptr) add_value(*this, *own, python_text(path), split.others);
+    for (const auto& [column, value] : split.columns) {
+        if (const Name* const name = find_name(column)) add_value(*this, *name, python_text(column), value);
     }
 }
 
@@ -453,7 +542,7 @@ void DictParser::add_dict(std::size_t at, nb::handle record) {
         add_same_keys();
     } else if (wants_missing()) {
         begin_record(at, items.size());
-        if (is_flat(items)) {
+        if (is_flat(*this, items)) {
             add_all_names(items);
         } else {
             FlatDict flat;

@@ -38,6 +38,7 @@ private:
     void add_all_names(const nanobind::dict& items);
     void add_items(const nanobind::dict& items, bool only_others);
     void add_inside(const nanobind::dict& items, const std::string& object, int depth);
+    void add_split(const nanobind::object& list, const std::string& path);
     // Rows often have the same keys in the same order: then no key is looked up. Only values that are read without any
     // code of Python's, which could change the dict meanwhile.
     bool has_same_keys(const nanobind::dict& items);

@@ -44,7 +44,8 @@ protected:
             entry_value,
             entry_other
         } role = Role::column;
-        Node* map = nullptr;  // the column that an element with a name belongs to
+        Node* map = nullptr;       // the column that an element with a name belongs to
+        bool has_columns = false;  // it is none itself, and the model has columns within it
     };
     using Scope = Node*;
     using Kind = Column::Kind;
@@ -96,6 +97,17 @@ protected:
     // Another key of an object.
     Scope enter_column(Scope object, const Field& key) {
         return begin_key(look_up(object, std::string(key.data, key.end)));
+    }
+
+    // The column within `object` that the model has under this name; null if there is none.
+    Node* known_column(Node* object, const std::string& name) {
+        return kinds_.count(object->elements.name + "." + name) != 0 ? node_at(object, name) : nullptr;
+    }
+
+    // The features of a key begin here.
+    Scope begin_key(Node* node) {
+        if (marks_missing()) key_features_.push_back(KeyFeatures{node->rank, rows.size()});
+        return current_ = node;
     }
 
     // Whether an object here is a map: the model has a column that has no columns within it, and no others are read.
@@ -166,13 +178,19 @@ private:
         std::size_t rank;
     };
 
-    // The features of a key begin here.
-    Scope begin_key(Node* node) {
-        if (marks_missing()) key_features_.push_back(KeyFeatures{node->rank, rows.size()});
-        return current_ = node;
+    Node* look_up(Node* object, std::string key) {
+        Node* const node = node_at(object, std::move(key));
+        if (!passing_.empty() && node == &passing_.back()) return node;
+        if (next_ < order_.size()) {
+            order_[next_] = node;
+        } else if (next_ < LONGEST_ORDER) {
+            order_.push_back(node);
+        }
+        ++next_;
+        return node;
     }
 
-    Node* look_up(Node* object, std::string key) {
+    Node* node_at(Node* object, std::string key) {
         path_ = object == &root_ ? key : object->elements.name + "." + key;
         // An element of a map is not the column with the same path, such as of a key with a point in it.
         Node* const map = is_map(*object) ? object : object->map;
@@ -187,15 +205,10 @@ private:
             Node fresh = node(kind, path_, std::move(key), object, is_new, lasts, map == nullptr ? rank : map->rank);
             fresh.map = map;
             if (map != nullptr) fresh.role = Node::Role::element;
+            fresh.has_columns = is_new && map == nullptr && objects_.count(path_) != 0;
             if (!lasts) return &passing_.emplace_back(std::move(fresh));
             match = nodes.emplace(path_, std::make_unique<Node>(std::move(fresh))).first;
         }
-        if (next_ < order_.size()) {
-            order_[next_] = match->second.get();
-        } else if (next_ < LONGEST_ORDER) {
-            order_.push_back(match->second.get());
-        }
-        ++next_;
         return match->second.get();
     }
 

@@ -37,6 +37,16 @@ private:
     friend class JsonShape<Node>;
 
     static constexpr int MOST_FAILURES = 16;  // one after the other: then rows have no common shape
+    // The value of an object of an array, as it stands there.
+    enum class EntryValue : std::uint8_t { null, number, text, yes, no };
+    struct Entry {
+        EntryValue type = EntryValue::null;
+        std::string text;
+    };
+    struct Pair {
+        Node* column;
+        Entry value;
+    };
 
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
         line_ = p;
@@ -155,6 +165,7 @@ private:
     void count_missing(Scope scope, std::ptrdiff_t position) {
         if (position == NOT_IN_ARRAY && scope->rank != UNRANKED && scope->role == Node::Role::column)
             missing(scope->reader);
+        if (scope->role == Node::Role::entry_value) entry_.type = EntryValue::null;
     }
 
     bool open_object(Scope& scope, std::ptrdiff_t position) {
@@ -168,31 +179,19 @@ private:
         if (!is_no_single(*scope, "an array")) return false;
         owner_ = scope;
         has_name_ = false;
-        value_ = EntryValue::none;
-        scope = &entry_;
+        entry_.type = EntryValue::null;
+        scope = &entry_node_;
         return true;
     }
 
     bool close_object(const Node* scope) {
-        if (scope->role != Node::Role::entry) return true;
-        if (!has_name_ || value_ == EntryValue::none || (owner_->by_value && !reads_others)) return true;
-        const auto* const first = reinterpret_cast<const Byte*>(entry_name_text_.data());
-        const Field name{first, first + entry_name_text_.size(), first + entry_name_text_.size()};
-        const bool is_number = value_ == EntryValue::number;
-        if (is_number && (owner_->by_value || owner_->reader.kind == Kind::numeric)) {
-            add_named(owner_->elements, name, entry_number_);
+        if (scope->role != Node::Role::entry || !has_name_) return true;
+        if (Node* const column = owner_->has_columns ? known_column(owner_, entry_name_) : nullptr) {
+            keep_pair(*column);
             return true;
         }
-        const auto* const start = reinterpret_cast<const Byte*>(entry_text_.data());
-        const Field value{start, start + entry_text_.size(), start + entry_text_.size()};
-        if (owner_->reader.kind == Kind::numeric && !owner_->by_value) {
-            double parsed = 0.0;
-            if (!parsed_number(owner_->reader, trimmed(value), parsed)) return false;
-            add_named(owner_->elements, name, parsed);
-        } else if (value.data != value.end) {
-            add_named(owner_->elements, name, value);
-        }
-        return true;
+        if (entry_.type == EntryValue::null || (owner_->by_value && !reads_others)) return true;
+        return add_entry();
     }
 
     bool open_array(Scope& scope, std::ptrdiff_t position) {
@@ -203,10 +202,18 @@ private:
         if (position != NOT_IN_ARRAY || scope->role != Node::Role::column) {
             return refuse_nested(*scope, "an array within an array");
         }
+        pairs_.clear();
         return is_no_single(*scope, "an array");
     }
 
-    static bool close_array(const Node*) { return true; }
+    // Pairs of a name and a value whose names are columns of the model are the values of these.
+    bool close_array(const Node*) {
+        for (std::size_t i = 0; i < pairs_.size(); ++i) {
+            if (!add_pair(pairs_[i])) return false;
+        }
+        pairs_.clear();
+        return true;
+    }
 
     // ---- values ----
 
@@ -320,37 +327,87 @@ private:
 
     Scope entry_part(const Field& key) {
         const std::string name(key.data, key.end);
-        Node& part = name == "name" || name == "key" ? entry_name_ : name == "value" ? entry_value_ : entry_other_;
-        return &part;
+        const bool is_name = name == "name" || name == "key";
+        return is_name ? &entry_name_node_ : name == "value" ? &entry_value_node_ : &entry_other_node_;
     }
 
     bool entry_number(const Node* part, const Field& text) {
         char scratch[LONGEST_VALUE];
-        if (part->role == Node::Role::entry_value) {
-            if (!parsed_number(owner_->reader, text, entry_number_)) return false;
-            value_ = EntryValue::number;
-        }
-        return keep(part, spelled(text, scratch));
+        const bool is_value = part->role == Node::Role::entry_value;
+        return keep(part, EntryValue::number, is_value ? text : spelled(text, scratch));
     }
 
-    bool entry_text(const Node* part, const Field& text) {
-        if (part->role == Node::Role::entry_value) value_ = EntryValue::text;
-        return keep(part, text);
-    }
+    bool entry_text(const Node* part, const Field& text) { return keep(part, EntryValue::text, text); }
 
     bool entry_boolean(const Node* part, bool value) {
-        entry_number_ = value ? 1.0 : 0.0;
-        const bool is_numeric = owner_->reader.kind == Kind::numeric && !owner_->by_value;
-        if (part->role == Node::Role::entry_value) value_ = is_numeric ? EntryValue::number : EntryValue::text;
-        return keep(part, spelled(value));
+        return keep(part, value ? EntryValue::yes : EntryValue::no, spelled(value));
     }
 
-    bool keep(const Node* part, const Field& text) {
+    bool keep(const Node* part, EntryValue type, const Field& text) {
         if (part->role == Node::Role::entry_other) return refuse_nested(*part, "an object with other keys");
-        const bool is_name = part->role == Node::Role::entry_name;
-        (is_name ? entry_name_text_ : entry_text_).assign(text.data, text.end);
-        has_name_ = has_name_ || is_name;
+        if (part->role == Node::Role::entry_name) {
+            entry_name_.assign(text.data, text.end);
+            has_name_ = true;
+        } else {
+            entry_.type = type;
+            entry_.text.assign(text.data, text.end);
+        }
         return true;
+    }
+
+    static Field field_of(const std::string& text) {
+        const auto* const first = reinterpret_cast<const Byte*>(text.data());
+        return Field{first, first + text.size(), first + text.size()};
+    }
+
+    // Adds the element with a name to the array.
+    bool add_entry() {
+        const bool is_boolean = entry_.type == EntryValue::yes || entry_.type == EntryValue::no;
+        const Field name = field_of(entry_name_);
+        Field value = field_of(entry_.text);
+        char scratch[LONGEST_VALUE];
+        double number = entry_.type == EntryValue::yes ? 1.0 : 0.0;
+        if (owner_->by_value ? entry_.type == EntryValue::number : owner_->reader.kind == Kind::numeric) {
+            if (!is_boolean) {
+                value = trimmed(value);
+                if (is_absent(value)) return true;
+                if (!parsed_number(owner_->reader, value, number)) return false;
+            }
+            add_named(owner_->elements, name, number);
+            return true;
+        }
+        if (entry_.type == EntryValue::number) value = spelled(value, scratch);
+        if (value.data != value.end) add_named(owner_->elements, name, value);
+        return true;
+    }
+
+    // Of a name that comes twice the last value counts, as in a dict.
+    void keep_pair(Node& column) {
+        for (Pair& pair : pairs_) {
+            if (pair.column == &column) {
+                pair.value = entry_;
+                return;
+            }
+        }
+        pairs_.push_back(Pair{&column, entry_});
+    }
+
+    bool add_pair(const Pair& pair) {
+        Node* const column = pair.column;
+        begin_key(column);
+        if (skips(column)) return true;
+        switch (pair.value.type) {
+            case EntryValue::number:
+                return number(column, field_of(pair.value.text), NOT_IN_ARRAY);
+            case EntryValue::text:
+                return text(column, field_of(pair.value.text), NOT_IN_ARRAY);
+            case EntryValue::yes:
+            case EntryValue::no:
+                return boolean(column, pair.value.type == EntryValue::yes, NOT_IN_ARRAY);
+            default:
+                count_missing(column, NOT_IN_ARRAY);
+                return true;
+        }
     }
 
     Node part_of_entry(Node::Role role) {
@@ -368,15 +425,15 @@ private:
     double y_ = MISSING;
     double weight_ = 1.0;
     // The current object of an array.
-    enum class EntryValue : std::uint8_t { none, number, text } value_ = EntryValue::none;
     Node* owner_ = nullptr;
     bool has_name_ = false;
-    std::string entry_name_text_, entry_text_;
-    double entry_number_ = 0.0;
-    Node entry_ = part_of_entry(Node::Role::entry);
-    Node entry_name_ = part_of_entry(Node::Role::entry_name);
-    Node entry_value_ = part_of_entry(Node::Role::entry_value);
-    Node entry_other_ = part_of_entry(Node::Role::entry_other);
+    std::string entry_name_;
+    Entry entry_;
+    std::vector<Pair> pairs_;  // of the current array, which are values of columns
+    Node entry_node_ = part_of_entry(Node::Role::entry);
+    Node entry_name_node_ = part_of_entry(Node::Role::entry_name);
+    Node entry_value_node_ = part_of_entry(Node::Role::entry_value);
+    Node entry_other_node_ = part_of_entry(Node::Role::entry_other);
     JsonWalk<JsonLinesParser> walk_{*this};
 };
 

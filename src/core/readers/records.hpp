@@ -95,6 +95,11 @@ public:
         return match != names_.end() && makes_features(match->second.reader.kind) && objects_.count(name) == 0;
     }
 
+    // Whether there are columns within others at all, and whether there are some within this name, which is none
+    // itself.
+    bool has_objects() const noexcept { return !objects_.empty(); }
+    bool is_object(const std::string& name) const { return objects_.count(name) != 0 && !knows(name); }
+
     // Refuses several values, such as those of a dict, where the label, the weight or the delay is expected.
     bool may_have_several(const std::string& name, const char* what) {
         const auto match = names_.find(name);

@@ -31,6 +31,14 @@ public:
           split_(dialect),
           dialect_(dialect) {}
 
+    // What separates the fields of the rows to come.
+    void set_separator(Byte separator) {
+        if (separator == dialect_.separator) return;
+        dialect_.separator = separator;
+        split_ = Splitter(dialect_);
+        index_ = DelimiterIndex(std::array<Byte, 2>{separator, Byte{'\n'}});
+    }
+
     // The columns of the rows to come.
     void set_columns(const std::vector<Column>& columns) {
         columns_.clear();

@@ -11,6 +11,7 @@ from ftprl.data.files import ErrorWithoutLine, SharedFile, Stream, unreadable
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 if TYPE_CHECKING:
+    from ftprl.data.tables import Dialect
     from ftprl.data.text_settings import TextSettings
 
 Started = tuple[Stream, bytes] | None  # the first file, of which some bytes were read already
@@ -103,6 +104,7 @@ class Chunk(NamedTuple):
     offset: int = 0
     line: int | None = None
     columns: Sequence[tuple[int, bytes]] | None = None
+    separator: int = -1  # of the columns
     block: bytearray = _NO_BLOCK
     start: int = 0
     end: int = 0
@@ -129,14 +131,14 @@ def _chunks_of(
     opened: tuple[Stream, bytes], number: int, settings: TextSettings, offset: int, line: int, pool: BufferPool
 ) -> Iterator[Chunk]:
     stream, data = opened
-    columns, base, at, header_fingerprint = None, 0, 0, 0
+    dialect, columns, base, at, header_fingerprint = settings.dialect, None, 0, 0, 0
     first_line: int | None = 1
     try_in_place = settings.dialect is None
     try:
         if settings.dialect is not None:
-            from ftprl.data import tables
+            from ftprl.data import separators, tables
 
-            header = tables.read_header(stream, settings.dialect, settings.block_size, settings.max_row, data)
+            header, dialect = separators.header_of(stream, settings, data)
             data, at, first_line = header.data, header.offset, header.line
             header_fingerprint = text_fingerprint(data, 0, at, 0) if offset < at else 0
             columns = tables.arrange(header.names, settings.columns or {}, settings.optional_kinds, stream.name)
@@ -145,11 +147,20 @@ def _chunks_of(
             data, base, at, first_line = stream.from_offset(offset, data, line), offset, 0, line
         block, size, last = bytearray(data), len(data), False
         while True:
-            end = size if last else _end_of_rows(settings, block, at, size)
+            end = size if last else _end_of_rows(dialect, block, at, size)
             rest = block[end:size]  # before the block is handed on: another one may soon be read into it
             if end > at or first_line is not None:
                 yield Chunk(
-                    number, stream.name, base + at, first_line, columns, block, at, end, header=header_fingerprint
+                    number,
+                    stream.name,
+                    base + at,
+                    first_line,
+                    columns,
+                    -1 if dialect is None else ord(dialect.sep),
+                    block,
+                    at,
+                    end,
+                    header=header_fingerprint,
                 )
                 first_line, header_fingerprint = None, 0
             if last:
@@ -197,9 +208,8 @@ def _too_long(settings: TextSettings, name: str) -> ErrorWithoutLine:
     return ErrorWithoutLine(BadFormat, name, what, option="max_row")
 
 
-def _end_of_rows(settings: TextSettings, block: bytearray, at: int, size: int) -> int:
+def _end_of_rows(dialect: Dialect | None, block: bytearray, at: int, size: int) -> int:
     """Where the last whole row of block[at:size] ends."""
-    dialect = settings.dialect
     if dialect is not None and dialect.quote and block.find(dialect.quote.encode(), at, size) >= 0:
         return whole_rows(memoryview(block)[:size], at, *dialect.codes)
     return max(block.rfind(b"\n", at, size) + 1, at)

@@ -77,7 +77,7 @@ class ChunkParser:
         """The rows of a chunk, up to the first bad one unless those are left out."""
         parser, taking, bad_before = self._parser, Taking(self._parser, chunk.origin), self._parser.bad
         if chunk.columns is not None:
-            parser.set_columns(list(chunk.columns))
+            parser.set_columns(list(chunk.columns), chunk.separator)
         if (chunk.file, chunk.offset) < self._last_start:  # threads may take a parser in another order than chunks
             parser.forget_names()
         self._last_start = (chunk.file, chunk.offset)
@@ -114,7 +114,7 @@ class ChunkParser:
         """The lines at which the first `count` rows of a chunk begin, from 0; the parser stops at each row."""
         parser = self._parser
         if chunk.columns is not None:
-            parser.set_columns(list(chunk.columns))
+            parser.set_columns(list(chunk.columns), chunk.separator)
         parser.line, parser.negative = 1, negative
         for _ in self._feed(chunk):
             if parser.rows:

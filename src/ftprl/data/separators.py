@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ftprl._core import first_row
 from ftprl.data.files import Stream
 from ftprl.data.options import SEPARATORS
-from ftprl.data.tables import Dialect
+from ftprl.data.tables import Dialect, Header, read_header
+
+if TYPE_CHECKING:
+    from ftprl.data.text_settings import TextSettings
 
 _ROWS = 100
 _BYTES = 64_000
@@ -31,6 +35,21 @@ def recognised(dialect: Dialect, stream: Stream, block_size: int) -> tuple[Diale
     others = [sep for sep in SEPARATORS if sep not in (dialect.sep, dialect.quote)]
     fitting = [sep for sep in others if _fits(dialect._replace(sep=sep), data, is_all)]
     return (dialect._replace(sep=fitting[0]) if len(fitting) == 1 else dialect), data
+
+
+def header_of(stream: Stream, settings: TextSettings, data: bytes = b"") -> tuple[Header, Dialect]:
+    """The header of a table whose columns are known, and its dialect: each CSV file may have another separator."""
+    dialect = settings.dialect
+    assert dialect is not None
+    header = read_header(stream, dialect, settings.block_size, settings.max_row, data)
+    if not settings.recognises_separator:
+        return header, dialect
+    optional = settings.optional_kinds
+    needed = [name for name, kind in (settings.columns or {}).items() if kind not in optional]
+    fitting = with_columns(dialect, header.data[: header.offset], needed)
+    if fitting == dialect:
+        return header, dialect
+    return read_header(stream, fitting, settings.block_size, settings.max_row, header.data), fitting
 
 
 def with_columns(dialect: Dialect, data: bytes, names: Collection[str]) -> Dialect:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from ftprl.data.batch import Batch
 from ftprl.data.chunks import BufferPool, Chunk, Started, TextPosition, chunks
 from ftprl.data.digests import TextDigest
-from ftprl.data.files import STDIN, lasts, shown
+from ftprl.data.files import STDIN, Stream, lasts, shown
 from ftprl.data.fingerprints import check_same_files, check_same_text, ends_of
 from ftprl.data.parsing import ChunkParser, LeftOut, ParsedChunk
 from ftprl.data.prefetch import Prefetch, usual_threads
@@ -38,6 +38,7 @@ class TextSource(Source):
         self._keeps_records = False
         self._records: list[bytes] = []
         self._record_columns: tuple[str, ...] | None = None
+        self._record_separator = -1
         self._workers: Workers | None = None
         self._begun: tuple[int, _Reading] | None = None
 
@@ -95,6 +96,18 @@ class TextSource(Source):
     def dialect(self) -> Dialect | None:
         """How the fields of a table are separated and quoted."""
         return self._settings.dialect
+
+    def dialect_of(self, file: str) -> Dialect | None:
+        """The same for one of the files, whose separator may be its own."""
+        if self._settings.dialect is None:
+            return None
+        from ftprl.data.separators import header_of
+
+        stream = Stream(file)
+        try:
+            return header_of(stream, self._settings)[1]
+        finally:
+            stream.close()
 
     @property
     def dim(self) -> int:
@@ -278,12 +291,12 @@ class TextSource(Source):
         """Keep the text of a chunk; all files need the same columns in the same order."""
         names = None if parsed.chunk.columns is None else tuple(name.decode() for _, name in parsed.chunk.columns)
         if self._record_columns is None:
-            self._record_columns = names
-        elif names not in (None, self._record_columns):
-            raise InvalidInput(
-                f"{parsed.chunk.origin}:1: expected the columns of the first file in their order, got others;"
-                " predict the files one by one."
-            )
+            self._record_columns, self._record_separator = names, parsed.chunk.separator
+        elif names is not None and (names, parsed.chunk.separator) != (self._record_columns, self._record_separator):
+            is_other = "columns of the first file in their order, got others"
+            if names == self._record_columns:
+                is_other = f"separator of the first file, got {chr(parsed.chunk.separator)!r}"
+            raise InvalidInput(f"{parsed.chunk.origin}:1: expected the {is_other}; predict the files one by one.")
         self._records += parsed.records
 
 

@@ -39,6 +39,7 @@ class TextSettings(NamedTuple):
     block_size: int
     has_known_columns: bool  # those of another source
     needs_label: bool
+    recognises_separator: bool = False  # of each CSV file, by the columns
     reads_other_columns: bool = True  # of JSON lines
     batch_rows: int = BATCH_ROWS
     names: bool | str = False  # "all": none may be missed
@@ -132,6 +133,7 @@ def settings_of(options: ReadingOptions, labels: LabelRule) -> TextSettings:
         block_size=int(options.block_size),
         has_known_columns=options.columns is not None,
         needs_label=bool(options.labelled),
+        recognises_separator=options.format == "csv" and options.sep is None and bool(options.header),
         reads_other_columns=bool(options.other_columns),
         names=options.names,
         interactions=parse(options.interactions),

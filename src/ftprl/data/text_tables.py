@@ -78,14 +78,11 @@ def _settle(
     if options.sep is None and options.format == "csv":
         dialect, data = separators.recognised(dialect, stream, size)
     known = None if options.columns is None else tables.check_kinds(options.columns)
-    header = tables.read_header(stream, dialect, size, settings.max_row, data)
-    if known is not None and dialect.header and options.sep is None and options.format == "csv":
-        optional = settings.optional_kinds
-        needed = [name for name, kind in known.items() if kind not in optional]
-        fitting = separators.with_columns(dialect, header.data[: header.offset], needed)
-        if fitting != dialect:
-            dialect = fitting
-            header = tables.read_header(stream, dialect, size, settings.max_row, header.data)
+    if known is None:
+        header = tables.read_header(stream, dialect, size, settings.max_row, data)
+    else:
+        plan = known_plan(known, options.order, options.sampled, options.missing)
+        header, dialect = separators.header_of(stream, settings._replace(dialect=dialect, plan=plan), data)
     label = named.label if known is None else next((name for name, kind in known.items() if kind == "label"), None)
     at = header.names.index(label) if label in header.names else len(header.names)
     keep = [header.names.index(name) for name in named.bucket if name in header.names]
@@ -95,8 +92,6 @@ def _settle(
     if known is None:
         kinds = tables.decide(header.names, named, sample.columns, stream.name, dialect)
         plan = settle(kinds, dict(zip(header.names, sample.columns, strict=True)), named.bucket, options.missing)
-    else:
-        plan = known_plan(known, options.order, options.sampled, options.missing)
     rule = tables.label_rule(plan.kinds, settings.loss, settings.positive, sample.labels)
     checked(settings.interactions, plan.kinds)
     ngrams.checked(settings.grams, plan.kinds)

@@ -16,6 +16,7 @@ from ftprl.data.files import Stream, shown
 from ftprl.data.parts import Parts, are_records, as_data, split
 from ftprl.data.protocol import Source
 from ftprl.data.tables import listed, nearest
+from ftprl.data.text import TextSource
 from ftprl.errors import BadFormat, InvalidInput
 
 Texts = NDArray[Any]
@@ -46,7 +47,14 @@ def column_values(source: Source, data: Any, column: str, option: str = "by") ->
             option=option,
         )
     of_file = _OF_FORMAT[reading["format"]]
-    return (part for file in source.files for part in of_file(file, reading, column, option))
+    return (part for file in source.files for part in of_file(file, _reading_of(source, file), column, option))
+
+
+def _reading_of(source: Source, file: str) -> dict[str, Any]:
+    """How a file is read; a table may have a separator of its own."""
+    reading = source.to_dict()
+    dialect = source.dialect_of(file) if isinstance(source, TextSource) else None
+    return reading if dialect is None else {**reading, "sep": dialect.sep}
 
 
 def _of_table(file: str, reading: Mapping[str, Any], column: str, option: str) -> Iterator[Texts]:

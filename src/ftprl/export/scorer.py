@@ -108,14 +108,19 @@ def _named_features(row):
 
 def _table_features(row):
     """Features of columns: their columns, hashes and values."""
-    features, columns = [], SETTINGS["columns"]
-    row = _flat(row)
-    names = list(row)
+    features, columns, pairs = [], SETTINGS["columns"], _flat(row)
     if SETTINGS["missing"] == "indicator":  # then what a row lacks counts, and columns have their order
-        names = [*columns, *(name for name in row if name not in columns)]
-    for name in names:
+        first, repeated = {}, []
+        for name, value in pairs:
+            if name in first:
+                repeated.append((name, value))
+            else:
+                first[name] = value
+        others = [pair for pair in first.items() if pair[0] not in columns]
+        pairs = [(name, first.get(name)) for name in columns] + others + repeated
+    for name, value in pairs:
         if name in columns or SETTINGS["reads_others"]:
-            value, kind = row.get(name), columns.get(name)
+            kind = columns.get(name)
             several = isinstance(value, (dict, list, tuple))
             made = _element_features(name, kind, value) if several else _cell_features(name, kind, value)
             features += [(name, feature_hash(text.encode(), SETTINGS["seed"]), value) for text, value in made]
@@ -123,24 +128,40 @@ def _table_features(row):
 
 
 def _flat(row, before=""):
-    """A row without dicts within it, whose keys follow theirs and a dot; a dict is left where the model has a map."""
-    if not before and not any(isinstance(value, dict) for value in row.values()):
-        return row
-    columns, flat = SETTINGS["columns"], {}
+    """Names and values of a row: those of dicts within it follow their keys and a dot, unless the model has a map."""
+    columns, pairs = SETTINGS["columns"], []
     for key, value in row.items():
         name = before + str(key)
         kind = columns.get(name)
-        if not isinstance(value, dict) or kind in _BESIDE or (kind is not None and _is_map(name)):
-            flat[name] = value
-            continue
-        if kind is not None:
-            flat[name] = []  # not missing, and without a value of its own
-        flat.update(_flat(value, name + "."))
-    return flat
+        if isinstance(value, (list, tuple)) and kind is None and _is_object(name):
+            pairs += _split(name, value)
+        elif not isinstance(value, dict) or kind in _BESIDE or (kind is not None and _is_map(name)):
+            pairs.append((name, value))
+        else:
+            if kind is not None:
+                pairs.append((name, []))  # not missing, and without a value of its own
+            pairs += _flat(value, name + ".")
+    return pairs
+
+
+def _split(name, elements):
+    """A list where the model has columns within its name: elements with no column of theirs, then the columns."""
+    others, known = [], {}
+    for element in elements:
+        own = next(_elements(name, [element]), (0, None))[0] if isinstance(element, dict) else 0
+        is_column = isinstance(own, str) and name + "." + own in SETTINGS["columns"]
+        if is_column:
+            known[name + "." + own] = element.get("value")
+        others.append(None if is_column else element)
+    return [(name, others), *known.items()]
+
+
+def _is_object(name):
+    return any(other.startswith(name + ".") for other in SETTINGS["columns"])
 
 
 def _is_map(name):
-    return not SETTINGS["reads_others"] and not any(other.startswith(name + ".") for other in SETTINGS["columns"])
+    return not SETTINGS["reads_others"] and not _is_object(name)
 
 
 def _element_features(column, kind, value):
@@ -181,6 +202,8 @@ def _elements(column, value, before=""):
             raise ValueError("expected numbers, text, or names and values in a list, got %r" % (element,))
         if not isinstance(element, dict):
             yield number, element
+        elif isinstance(element.get("value"), (dict, list, tuple)):
+            raise ValueError("expected a number or text as the value of a name, got %r" % (element,))
         elif element.get("name", element.get("key")) is not None:
             yield _text(element.get("name", element.get("key"))), element.get("value")
 

@@ -13,7 +13,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -25,10 +25,11 @@ from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.data.formats import has_open_columns
 from ftprl.data.labels import plain_label
-from ftprl.data.options import SEPARATORS
+from ftprl.data.nested import DEEPEST, has_inside
+from ftprl.data.options import SEPARATORS, column_name
 from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import BESIDE
-from ftprl.data.records import flat_items
+from ftprl.data.records import is_list
 from ftprl.data.tables import nearest
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear.classes import shown_label
@@ -286,12 +287,25 @@ def _left_out(model: Model, row: Mapping[Any, Any]) -> tuple[str, ...]:
     columns = model.reading.get("columns")
     if columns is None or has_open_columns(model.reading):
         return ()
-    return tuple(name for name, _ in flat_items(row) if not _is_within(name, columns))
+    return tuple(_unknown_names(row, columns, "", 1))
 
 
-def _is_within(name: str, columns: Mapping[str, str]) -> bool:
-    """Whether a key is a column, or within one: a map, or a dict that is left out."""
-    return any(name[:at] in columns for at in (*(i for i, c in enumerate(name) if c == "."), len(name)))
+def _unknown_names(row: Mapping[Any, Any], columns: Mapping[str, str], before: str, depth: int) -> Iterator[str]:
+    """The keys that are neither columns nor within one: a map, or a dict that is left out."""
+    for key, value in row.items() if depth <= DEEPEST else ():
+        name = before + (key if isinstance(key, str) else column_name(key))
+        is_column, has_columns = name in columns, has_inside(columns, name)
+        if isinstance(value, dict):
+            if has_columns or not is_column:
+                yield from _unknown_names(value, columns, f"{name}.", depth + 1)
+        elif not is_column and not (has_columns and is_list(value)):
+            yield name
+        elif not is_column:
+            pairs = [element for element in value if isinstance(element, dict)]
+            named = {f"{name}.{pair.get('name', pair.get('key'))}": pair for pair in pairs}
+            yield from (one for one in named if one not in columns)
+            if len(pairs) < len(value):
+                yield name
 
 
 def _of_text(model: Model, row: str | bytes) -> Any:

@@ -5,9 +5,8 @@ A row that was left out keeps its place: in text as it is, with an empty predict
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, final
 
@@ -19,7 +18,7 @@ from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.training.parquet_columns import ParquetColumns
-from ftprl.training.records import JSON_FORMATS, Table, field_text, number_of, object_of, table_of
+from ftprl.training.records import JSON_FORMATS, Table, field_text, number_of, object_of, refused_field, table_of
 
 COLUMN = "prediction"
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -91,8 +90,9 @@ def _append_text(numbers: Iterable[list[bytes]], source: TextSource, model: Mode
         some, records = records[: len(predictions)], records[len(predictions) :]
         if writer is not None and some:
             writer.write(some, predictions)
-    if writer is not None:
-        writer.close()
+    if writer is None:
+        writer = _writer(source, model, path, out)  # of data without rows: a file with its columns
+    writer.close()
 
 
 def _writer(source: TextSource, model: Model, path: str, out: Any) -> _Writer:
@@ -149,6 +149,7 @@ class _Text:
         self._is_copied = own is not None and is_csv == (own.sep != "\t")
         dialect = own if own is not None and self._is_copied else Dialect(sep, '"' if is_csv else None, True)
         self._sep, self._quote = dialect.sep, dialect.quote
+        self._special = re.compile("[" + re.escape(f"{self._sep}{self._quote or ''}\r\n") + "]")
         if own is None or own.header:
             out.write(self._joined([*table.names, COLUMN]))
 
@@ -169,13 +170,15 @@ class _Text:
             yield f"{value:.17g}" if is_whole else field_text(value)
 
     def _joined(self, fields: Sequence[str]) -> bytes:
-        if self._quote is None and any(character in field for field in fields for character in "\t\r\n"):
-            fields = [field.translate({9: " ", 10: " ", 13: " "}) for field in fields]  # there are no quotes
-        out = io.StringIO()
-        quoting: Any = csv.QUOTE_NONE if self._quote is None else csv.QUOTE_MINIMAL
-        writer = csv.writer(out, delimiter=self._sep, quotechar=self._quote, quoting=quoting, lineterminator="\n")
-        writer.writerow(fields)
-        return out.getvalue().encode()
+        quoted = [self._quoted(at, field) if self._special.search(field) else field for at, field in enumerate(fields)]
+        return (self._sep.join(quoted) + "\n").encode()
+
+    def _quoted(self, at: int, field: str) -> str:
+        """A field with characters that need quotes."""
+        if self._quote is None:
+            name = self._table.names[at] if at < len(self._table.names) else str(at + 1)
+            raise refused_field(name, field)
+        return self._quote + field.replace(self._quote, 2 * self._quote) + self._quote
 
     def close(self) -> None:
         """Nothing is left to write."""

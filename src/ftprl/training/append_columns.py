@@ -14,6 +14,7 @@ from ftprl.data import partitions
 from ftprl.data.column_files import open_column_file, read_part
 from ftprl.data.files import shown, suffixes
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.training.records import refused_field
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,7 +137,10 @@ def _table_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
         [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
     )
     if sep == "\t":
-        out.write("\t".join(_UNQUOTED.sub(" ", name) for name in text_schema.names).encode() + b"\n")
+        for name in text_schema.names:
+            if _UNQUOTED.search(name):
+                raise refused_field(name, name)
+        out.write("\t".join(text_schema.names).encode() + b"\n")
         return lambda batch: None if batch is None else out.write(_tsv(_as_text(batch, text_schema)))
     writer = csv.CSVWriter(out, text_schema, write_options=csv.WriteOptions(delimiter=sep, quoting_style="needed"))
 
@@ -166,12 +170,15 @@ def _as_text(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _tsv(batch: pa.RecordBatch) -> bytes:
-    """Lines of tab-separated text, which has no quotes: a tab or a line end within a value becomes a blank."""
+    """Lines of tab-separated text, which has no quotes."""
     import pyarrow as pa
     from pyarrow import compute
 
-    columns = [compute.fill_null(column.cast(pa.string()), "") for column in batch.columns]
-    texts = [compute.replace_substring_regex(column, _UNQUOTED.pattern, " ") for column in columns]
+    texts = [compute.fill_null(column.cast(pa.string()), "") for column in batch.columns]
+    for name, column in zip(batch.schema.names, texts, strict=True):
+        bad = column.filter(compute.match_substring_regex(column, _UNQUOTED.pattern))
+        if len(bad):
+            raise refused_field(name, bad[0].as_py())
     return "".join(f"{line}\n" for line in compute.binary_join_element_wise(*texts, "\t").to_pylist()).encode()
 
 

@@ -77,13 +77,21 @@ def text_of(record: bytes) -> str:
 
 def field_text(value: Any) -> str:
     """A value as a field of CSV has it, and as it is spelled in a category; a list as JSON."""
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str):  # JSON may have half a character, which no file can have
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float | int):
         return repr(value)
     return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def refused_field(name: str, text: str) -> InvalidInput:
+    """A value that a file without quotes cannot have."""
+    return InvalidInput(
+        f"--append needs values without tabs and line ends for .tsv, which has no quotes, got '{shown(text)[:40]}' in"
+        f" column {shown(name)[:40]!r}; write .csv."
+    )
 
 
 def number_of(value: Any) -> float | None:
@@ -130,9 +138,17 @@ def object_of(record: bytes) -> dict[str, Any]:
 
 def _of_json(record: bytes, names: Sequence[str], maps: frozenset[str], ignored: Sequence[str] | None) -> Values:
     flat = dict(flattened(object_of(record)))
+    for name in [name for name, value in flat.items() if isinstance(value, list) and name not in names]:
+        if any(other.startswith(f"{name}.") for other in names):  # pairs of a name and a value are these columns
+            flat |= _columns_of(name, flat.pop(name))
     if ignored is not None and not flat.keys() <= set(names):
         _refuse_others(flat, names, ignored)
     return [flat[name] if name in flat else _pairs(flat, f"{name}.") if name in maps else None for name in names]
+
+
+def _columns_of(name: str, pairs: Sequence[Any]) -> dict[str, Any]:
+    found = [(pair.get("name", pair.get("key")), pair.get("value")) for pair in pairs if isinstance(pair, dict)]
+    return {f"{name}.{field_text(own)}": value for own, value in found if own is not None}
 
 
 def _refuse_others(flat: Mapping[str, Any], names: Sequence[str], ignored: Sequence[str]) -> None:

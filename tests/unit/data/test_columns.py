@@ -369,6 +369,58 @@ def _saved(model: Model, folder: Path) -> Path:
     return folder / "m"
 
 
+def files_with_other_separators(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The same rows in files of commas, and with another separator, another order of columns and quotes in each."""
+    rows = [(i, f"a,b{i % 3};", i % 2) for i in range(4_000)]
+    same, other = [], []
+    for number, (sep, order) in enumerate(((",", (0, 1, 2)), (";", (2, 0, 1)), ("\t", (0, 1, 2)), ("|", (1, 0, 2)))):
+        for files, own, name in ((same, ",", "same"), (other, sep, "other")):
+            columns = ("n", "t", "y")
+            lines = [own.join(columns[i] for i in order)]
+            quoted = [(f"{n}", f'"{t}"', f"{y}") for n, t, y in rows[1000 * number : 1000 * number + 1000]]
+            lines += [own.join(row[i] for i in order) for row in quoted]
+            files.append(folder / f"{name}{number}.csv")
+            files[-1].write_text("\n".join(lines) + "\n")
+    return same, other
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_each_file_may_have_another_separator(tmp_path: Path, threads: int) -> None:
+    same, other = files_with_other_separators(tmp_path)
+    options: dict[str, Any] = {"label": "y", "block_size": 5_000}
+    source, mixed = data.open(same, **options), data.open(other, **options)
+    expected = rows_of(batch for batch, _ in source.read(threads=threads))
+    assert rows_of(batch for batch, _ in mixed.read(threads=threads)) == expected
+    parts = list(mixed.read(threads=threads))
+    for batch, position in parts[:: len(parts) // 5]:
+        rest, _ = next(mixed.read(position, threads=threads))
+        assert (rest.indices == batch.indices).all()
+        assert mixed.locate(position).startswith(f"{other[position.rows // 1000]}:{position.rows % 1000 + 2}")
+    with pytest.raises(BadFormat, match=r"other1\.csv:1: expected a column 'n', got the columns 'y;n;t'; add it, or"):
+        rows_of(data.open(other, label="y", sep=",").batches())
+
+
+def test_a_model_predicts_files_with_several_separators(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same, other = files_with_other_separators(tmp_path)
+    path, receipt = str(tmp_path / "m"), str(tmp_path / "r")
+    model = ftprl.train(other, label="y", bits=14, receipt=True, output=path).model
+    assert (model.predict(other) == model.predict(same)).all()
+    assert (model.predict(other) == ftprl.train(same, label="y", bits=14).model.predict(other)).all()
+    assert command(["certify", path, "-o", receipt]) == 0
+    assert command(["verify", receipt, *map(str, other), "--model", path]) == 0
+    capsys.readouterr()
+    for files in (same, other):
+        assert command(["evaluate", path, *map(str, files), "--by", "t", "--json"]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["slices"] == second["slices"]
+    for files, message in (
+        (other, "other1.csv:1: expected the columns of the first file in their order, got others; predict"),
+        ([other[0], other[2]], "other2.csv:1: expected the separator of the first file, got '\\t'; predict the files"),
+    ):
+        assert command(["predict", path, *map(str, files), "--append", "-o", str(tmp_path / "p.csv")]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_an_odd_separator_of_training_is_kept(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y:a\n" + "1:x\n0:z\n" * 21)
     model = ftprl.train(tmp_path / "a.csv", label="y", sep=":", bits=10).model

@@ -60,8 +60,20 @@ def forms_of(rows: Rows, folder: Path) -> dict[str, Any]:
             out.write_table(forms[name], max_chunksize=4)
         forms |= {f"{name}.parquet": folder / f"{name}.parquet", f"{name}.arrow": folder / f"{name}.arrow"}
         forms[f"slices of {name}"] = [forms[name][:3], forms[name][3:]]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return {**forms, "jsonl": folder / "rows.jsonl"}
+    write_lines(folder / "rows.jsonl", rows)
+    write_lines(folder / "pairs.jsonl", with_pairs(rows))
+    lines = {"jsonl": folder / "rows.jsonl", "jsonl of pairs": folder / "pairs.jsonl"}
+    return {**forms, "dicts of pairs": with_pairs(rows), **lines}
+
+
+def write_lines(path: Path, rows: Rows) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def with_pairs(rows: Rows) -> Rows:
+    """The same rows, with maps as lists of names and values."""
+    pairs = [None if row["m"] is None else [{"name": k, "value": v} for k, v in row["m"].items()] for row in rows]
+    return [{**row, "m": own} for row, own in zip(rows, pairs, strict=True)]
 
 
 def as_model(source: data.Source, other: Any) -> data.Source:
@@ -135,6 +147,60 @@ def test_a_map_may_have_more_names_than_a_model_and_one_of_them_twice() -> None:
     assert features(as_model(struct, table)) == expected  # a model of a table has the columns that it has
 
 
+STRUCTURES: Rows = [
+    {"m": {"n": 1.0, "t": "a", "in": {"b": 2}}, "y": 1},
+    {"m": {"n": 2.0, "t": "b", "in": {"b": 1}}, "y": 0},
+]
+
+
+@pytest.mark.parametrize("missing", ["ignore", "indicator"])
+@pytest.mark.parametrize("trained", ["table", "dicts"])
+def test_pairs_are_the_columns_that_a_model_has(tmp_path: Path, trained: str, missing: str) -> None:
+    train = pa.Table.from_pylist(STRUCTURES) if trained == "table" else STRUCTURES
+    source = data.open(train, label="y", dim=DIM, missing=missing)
+    cases: list[tuple[list[Any], dict[str, Any]]] = [
+        ([("n", 3), ("t", "b"), ("in.b", 4)], {"n": 3, "t": "b", "in.b": 4}),
+        ([("t", 7), ("n", "1.5")], {"t": 7, "n": "1.5"}),  # by the kinds of the columns, not by the values
+        ([("n", 3), ("t", "b"), ("n", 5)], {"n": 5, "t": "b"}),  # the last value of a name counts
+        ([("n", 3), ("n", None)], {"n": None}),
+        ([("n", True), ("t", True)], {"n": True, "t": True}),
+        ([("n", ""), ("t", "")], {"n": "", "t": ""}),
+        ([("n", 1), ("new", 2), ("later", "x"), ("none", None)], {"n": 1, "new": 2, "later": "x"}),
+        ([], {}),
+    ]
+    for pairs, same in cases:
+        listed = {"m": [{"value": value, "name": name} for name, value in pairs], "y": 1}
+        write_lines(tmp_path / "pairs.jsonl", [listed])
+        (expected,) = features(as_model(source, [{"m": same, "y": 1}]))
+        for form in ([listed], tmp_path / "pairs.jsonl", [{"m": np.array(listed["m"], object), "y": 1}]):
+            assert features(as_model(source, form)) == [expected], pairs
+    inner = [{"m": {"n": 1, "in": [{"key": "b", "value": 2}]}, "m.t": "a"}]
+    write_lines(tmp_path / "inner.jsonl", inner)
+    same_rows = [{"m": {"n": 1, "t": "a", "in": {"b": 2}}}]
+    for form in (inner, tmp_path / "inner.jsonl"):
+        assert features(as_model(source, form)) == features(as_model(source, same_rows))
+
+
+def test_a_label_and_a_column_that_is_ignored_in_pairs(tmp_path: Path) -> None:
+    rows: Rows = [{"m": {"n": i, "y": i % 2, "id": f"{i}"}} for i in range(6)]
+    pairs = with_pairs(rows)
+    write_lines(tmp_path / "pairs.jsonl", pairs)
+    source = data.open(rows, label="m.y", ignore="m.id", dim=DIM)
+    expected = [(row.y, row.features) for row in rows_of(source.batches())]
+    assert {y for y, _ in expected} == {-1.0, 1.0}
+    for form in (pairs, tmp_path / "pairs.jsonl"):
+        assert [(row.y, row.features) for row in rows_of(as_model(source, form).batches())] == expected
+
+
+def test_bad_pairs_where_a_model_has_columns(tmp_path: Path) -> None:
+    source = data.open(pa.Table.from_pylist(STRUCTURES), label="y")
+    for bad in ([{"name": "n", "value": [1]}], [{"name": "n", "size": 1}], [{"name": "n", "value": "many"}]):
+        write_lines(tmp_path / "bad.jsonl", [{"m": bad}])
+        for form in ([{"m": bad}], tmp_path / "bad.jsonl"):
+            with pytest.raises(BadFormat, match=r"(row 0|jsonl:1): expected .* in column '?m"):
+                features(as_model(source, form))
+
+
 @pytest.mark.parametrize("kind", ["date", "boolean", "bucket"])
 def test_an_object_for_a_single_value_is_refused(tmp_path: Path, kind: str) -> None:
     cells = {"date": ["2024-05-01", "2024-05-02"], "boolean": [True, False], "bucket": [1.0, 2.0]}[kind]
@@ -201,10 +267,11 @@ def test_structures_of_odd_shapes_where_a_model_has_other_columns() -> None:
         dates.predict(pa.table({"d": [{"a": 1.0}]}))
 
 
-def test_polars_pairs_for_a_model_of_structures() -> None:
-    pl = pytest.importorskip("polars")
+def test_pairs_in_frames_for_a_model_of_structures() -> None:
+    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
     model = ftprl.train(
         [{"m": {"k": 1.0, "j": 0.0}, "y": 1}, {"m": {"k": 0.0, "j": 1.0}, "y": 0}] * 20, label="y"
     ).model
-    frame = pl.DataFrame({"m": [[{"name": "k", "value": 2.0}], [{"name": "j", "value": 1.0}]]})
-    np.testing.assert_array_equal(model.predict(frame), model.predict([{"m": {"k": 2.0}}, {"m": {"j": 1.0}}]))
+    pairs = {"m": [[{"name": "k", "value": 2.0}], [{"name": "j", "value": 1.0}]]}
+    for frame in (pl.DataFrame(pairs), pd.DataFrame(pairs)):
+        np.testing.assert_array_equal(model.predict(frame), model.predict([{"m": {"k": 2.0}}, {"m": {"j": 1.0}}]))

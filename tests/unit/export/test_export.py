@@ -239,9 +239,19 @@ def test_dicts_within_dicts_and_lists(more: dict[str, Any]) -> None:
         {"user": {"new": 3, "home": {"street": "a"}}, "later": {"k": [1, 2], "t": ["u", True]}},
         {"user": {}, "words": {"x": 2.0}, "tags": ("red",)},
         {"user": {"age": 3}, "y": {"k": 1}},  # a label is not read
+        {"user": {"age": 3}, "user.age": 2, "tags": ["red"]},  # both count
+        {"user.home.city": "Oslo", "user": {"home": {"city": "Rome"}}, "mixed": 1.0},
+        {"user": [{"name": "age", "value": 4}, {"name": "new", "value": 2}, "odd", {"key": "age", "value": 5}]},
+        {"user": {"home": [{"name": "city", "value": "Rome"}]}, "tags": None},
+        {"user": [{"name": "age", "value": 4}, {"name": "age", "value": None}]},
     ]
     assert [own["score"](row) for row in probe] == model.predict(probe, raw=True).tolist()
-    for bad in ({"tags": [["a"]]}, {"words": [{"other": 1}]}, {"user": {"age": [1, [2]]}}):
+    for bad in (
+        {"tags": [["a"]]},
+        {"words": [{"other": 1}]},
+        {"words": [{"name": "x", "value": [1]}]},
+        {"user": {"age": [1, [2]]}},
+    ):
         with pytest.raises(ValueError, match="expected"):
             own["score"](bad)
         with pytest.raises(BadFormat, match="expected"):

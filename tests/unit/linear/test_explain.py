@@ -222,3 +222,22 @@ def test_a_compact_model_does_not_call_dropped_features_new() -> None:
     row = {"u": "u1", "x": 1.0}
     assert not any(entry.is_new for entry in model.explain(row).contributions)
     assert not any(entry.is_new for entry in model.compact().explain(row).contributions)
+
+
+def test_keys_that_are_left_out_beside_maps_and_structures() -> None:
+    import pyarrow as pa
+
+    maps = pa.array([[("k", 1.0)], [("k", -1.0)]] * 20, pa.map_(pa.string(), pa.float64()))
+    table = pa.table({"m": maps, "s": [{"a": 1.0}, {"a": 2.0}] * 20, "y": [1, 0] * 20})
+    model = ftprl.train(table, label="y").model
+    cases = [
+        ({"m.k": 2.0, "s": {"a": 1.0}}, ("m.k",)),  # only what is within the map itself is read
+        ({"m": {"k": 2.0, "other": 1.0}, "s.a": 1.0}, ()),
+        ({"m": {}, "s": {"a": 1.0, "b": 1.0}, "t": {"u": 1}}, ("s.b", "t.u")),
+        ({"s": [{"name": "a", "value": 1.0}, {"name": "b", "value": 1.0}, 7]}, ("s.b", "s")),
+    ]
+    for row, left_out in cases:
+        assert model.explain(row).left_out == left_out
+    empty = model.explain({"m": None, "s": {"a": 1.0}})
+    assert model.explain(cases[0][0]).score != model.explain({"m": {"k": 2.0}, "s": {"a": 1.0}}).score
+    assert model.explain(cases[0][0]).score == empty.score
