@@ -33,7 +33,8 @@ def certify(
     exact: Annotated[
         list[str] | None,
         typer.Option(
-            help="Training data, from which to also compute the best fixed weights of some lengths, or in the box",
+            help="Training data, from which to also compute the best fixed weights of several lengths, or in the box of"
+            " --radius",
             metavar="DATA",
         ),
     ] = None,

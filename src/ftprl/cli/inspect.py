@@ -146,7 +146,7 @@ def _weights(largest: list[dict[str, Any]]) -> list[str]:
         return []
     widest = max(len(shown(entry["label"] or "")) for entry in largest)
     head = "" if largest[0]["label"] is None else f"  {'class':<{max(widest, 5)}}"
-    lines = ["", f"{'unit weight':>12} {'weight':>12} {'rows':>10} {'collisions':>12} {'cell':>10}{head}  feature"]
+    lines = ["", f"{'weight*unit':>12} {'weight':>12} {'rows':>10} {'collisions':>12} {'cell':>10}{head}  feature"]
     for entry in largest:
         seen = "-" if entry["seen"] is None else f"{entry['seen']:.0f}"
         others = f"{entry['others']} ({100 * entry['collision']:.0f} %)" if entry["others"] else "0"

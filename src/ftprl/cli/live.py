@@ -23,7 +23,7 @@ from ftprl.training.holdout import FIRST_EVERY, FIRST_ROWS
 REFRESH_SECONDS = 0.1  # seconds between two updates of the moving line
 _WIDTHS = {
     "rows": 10,
-    "weight": 10,
+    "weight sum": 10,
     "mean loss": 10,
     "RMSE": 10,
     "deviance": 10,
@@ -138,7 +138,7 @@ class _Table(_Warnings):
 
     def _head(self) -> str:
         beside = [name for name, has in (("RMSE", self._has_rmse), ("deviance", self._has_deviance)) if has]
-        names = ["rows", "weight", "mean loss", *beside, "baseline", "better"]
+        names = ["rows", "weight sum", "mean loss", *beside, "baseline", "better"]
         names += ["since last", "label", "predicted", "features"]
         names += ["held out", "baseline", "better"] if self._has_holdout else []
         return _BETWEEN.join(f"{name:>{_WIDTHS[name]}}" for name in names)

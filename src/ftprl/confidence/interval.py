@@ -108,10 +108,10 @@ _FIELDS = tuple(MeanInterval.__dataclass_fields__)
 def fixed(value: float, digits: int) -> str:
     """A number with so many decimals, and no minus before a zero.
 
-    >>> fixed(-0.0001, 2)
-    '0.00'
+    >>> fixed(-0.0001, 2), fixed(2564956206.3, 0)
+    ('0.00', '2,564,956,206')
     """
-    return f"{round(value, digits) + 0.0:.{digits}f}"
+    return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
 def digits_for(radius: float) -> int:

@@ -90,7 +90,7 @@ class RunConfidence:
         may be most of the mean.
         """
         gain = "" if self.improvement is None else ", " + self.improvement.below("the baseline's")
-        start = " without the first rows" if self.error_rate is None else ""
+        start = " after the first 32 rows" if self.error_rate is None else ""
         return (
             f"{100 * self.loss.level:g} % confidence, valid at every row: mean loss {self.loss.ends()}{start}{gain};"
             f" {self.drift.text()}"

@@ -32,10 +32,10 @@ class LabelRule(NamedTuple):
         if self.kind == "classes":
             return "classes, numbers or text"
         if self.kind == "sign":
-            return "1 is +1, -1 or 0 is -1"
+            return "1 is positive (+1), 0 or -1 is negative (-1)"
         if self.kind == "positive":
-            return f"{self.positive!r} is +1, any other label is -1"
-        return ", ".join(f"{word!r} is {y:+.0f}" for word, y in self.words)
+            return f"{self.positive!r} is positive (+1), any other label is negative (-1)"
+        return ", ".join(f"{word!r} is {'positive' if y > 0.0 else 'negative'} ({y:+.0f})" for word, y in self.words)
 
 
 def check_positive(positive: str | None) -> None:

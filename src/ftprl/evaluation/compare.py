@@ -74,8 +74,8 @@ class Difference:
         if not i.cut_rows:
             return ""
         mean = fixed(sign * (i.mean + i.cut_off), digits_for(i.radius))
-        rows = "1 row" if i.cut_rows == 1 else f"{i.cut_rows:,} rows"
-        return f"; the difference of {rows} was limited ({mean} without the limit)"
+        rows = "1 row was" if i.cut_rows == 1 else f"{i.cut_rows:,} rows were"
+        return f"; the difference{'s'[: i.cut_rows != 1]} of {rows} clipped ({mean} without clipping)"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

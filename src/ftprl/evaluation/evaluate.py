@@ -19,6 +19,10 @@ from ftprl.losses import ScalarLoss
 
 FARTHEST_LOGIT = 300.0  # exp of it is a number
 Slices = tuple[tuple[str, int, dict[str, Metric]], ...]  # value, rows, metrics
+_THRESHOLD_BASELINES = (
+    "baseline at a threshold: accuracy of the more frequent class, precision and recall of as many rows chosen at"
+    " random, F score of calling every row positive"
+)
 INTERVAL = "95 % interval"  # the column of a table: not valid at every row at once, as those of `compare`
 
 
@@ -65,6 +69,8 @@ class Evaluation:
         lines = [f"{self.rows:,} rows{self._not_measured()}", "", *table_of(self.metrics)]
         for at, metrics in self.thresholds.items():
             lines += ["", f"at threshold {at:g}:", *table_of(metrics)]
+        if self.thresholds:
+            lines += ["", _THRESHOLD_BASELINES]
         if self.slices:
             lines += ["", *slice_lines(self.by, self.slices)]
         return "\n".join(lines)

@@ -219,7 +219,7 @@ TABLE = (
         "Spec",
         "FLOAT",
         "Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of its"
-        " squared gradients)), with H the {scale} and each feature divided by its unit",
+        " squared gradients)), with H the {scale} and each feature divided by its unit (see {l1})",
         "0.3; 1 with a single scale",
     ),
     Option(
@@ -244,8 +244,8 @@ TABLE = (
         "learning",
         "Spec",
         "TEXT",
-        "Fraction of the mixture weights that is redistributed equally over all experts after row t, so that each can"
-        " recover: a number from 0 to below 1, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
+        "Fraction of the mixture weights that is redistributed equally over all experts (scales, stack, coin) after row"
+        " t, so that each can recover: a number from 0 to below 1, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1))",
         "capped",
     ),
     Option(
@@ -330,7 +330,7 @@ TABLE = (
         "RULE",
         "Rule that keeps rare features out, to save memory: count:N (N from 1 to 254) learns a feature from its"
         " N+1st row on, bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default),"
-        " poisson:P starts with probability P at each row that has it; not with a receipt",
+        " poisson:P starts to learn a feature with probability P at each row that has it; not with a receipt",
         "every feature is learned",
     ),
     # ---- run ----
@@ -375,11 +375,12 @@ TABLE = (
         "run",
         "train",
         "",
-        "Whether to store what `certify` needs to bound the regret; a run of one pass gives the same model without it",
+        "Whether to store what `certify` needs to bound the regret; the model of a run of one pass is the same without"
+        " it",
         "False",
         switch="--receipt/--no-receipt",
-        switch_help="Store what certify needs to bound the regret; a run of one pass gives the same model without it"
-        " [default: off]",
+        switch_help="Store what certify needs to bound the regret; the model of a run of one pass is the same without"
+        " it [default: off]",
     ),
     Option(
         "checkpoint",

@@ -129,7 +129,9 @@ def _named(c: StreamCertificate) -> list[str]:
     cells = [(shown_name(g["name"])[:40], f"{g['count']}", f"{g['regret']:.6g}", f"{g['bound']:.6g}") for g in shown]
     cells.insert(0, ("", "features", "regret", "bound"))
     wide = [max(len(row[i]) for row in cells) for i in range(4)]
-    lines = ["by column or namespace: how much its features contribute to the totals (the rest belongs to no feature)"]
+    lines = [
+        "by column or namespace: what its features add to regret and bound (without mixing and terms of whole rows)"
+    ]
     lines += [f"  {a:<{wide[0]}}  {b:>{wide[1]}}  {r:>{wide[2]}}  {d:>{wide[3]}}" for a, b, r, d in cells]
     return lines + ([f"  and {len(groups) - len(shown)} others, in --json"] if len(groups) > len(shown) else [])
 
@@ -211,8 +213,8 @@ def _table(c: StreamCertificate) -> list[Row]:
             True,
             "bound of the best learning rate for each feature, chosen in hindsight",
         ),
-        ("gain", c.gain, False, "best one-rate bound / best per-coordinate bound"),
-        ("ratio", c.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}{better}"),
+        ("per-coordinate gain", c.gain, False, "best one-rate bound / best per-coordinate bound"),
+        ("competitive ratio", c.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}{better}"),
     ]
 
 

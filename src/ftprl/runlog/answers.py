@@ -21,6 +21,7 @@ GUESS = {
 }
 _SAME = 5e-5  # a share of the loss that would be shown as 0.00 %
 _LITTLE = 0.01
+_HARDLY = 0.05  # an improvement in percent that would be shown as 0.0 %
 
 
 @final
@@ -50,6 +51,8 @@ def guessing(loss: str, mean: float, baseline: float | None, improvement: float 
         own, other = (f"{_short(a)} (deviance {_short(b)})" for a, b in zip((mean, baseline), beside, strict=True))
     if improvement <= 0.0:
         return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
+    if improvement < _HARDLY:
+        return Answer(question, f"Hardly: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
     text = f"Yes: a{_n(unit)} {unit} of {own} per row, {improvement:.1f} % better than guessing {what}, {other}."
     return Answer(question, text)
 
@@ -78,7 +81,9 @@ def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
         text = f"{'Hardly' if share < _LITTLE else 'Yes'}: {best}, {100.0 * share:.2f} % less than the mixture of all."
     promised = rates.get("guaranteed")
     if promised is not None:
-        text += f" Guaranteed in advance: at most {_small(promised / weight)} less per row."
+        text += (
+            f" Guaranteed in advance: the mixture is at most {_small(promised / weight)} per row above the best scale."
+        )
     return Answer(question, text)
 
 
@@ -105,7 +110,7 @@ def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     if loss is None or confidence is None:
         return Answer(question, "Not known: the run has no record of it.")
     low, high, level = loss
-    start = "" if "error_rate" in confidence else " without the first rows"
+    start = "" if "error_rate" in confidence else " after the first 32 rows"
     better = "" if gain is None else f", {_less(gain[0], gain[1])} than guessing"
     text = (
         f"A mean loss from {_short(low)} to {_short(high)} per row{start}{better}, if new rows are like these"

@@ -189,15 +189,16 @@ def train(
     - `scale`: Learning-rate scale: a number above 0, up to 16 in increasing order to train side by side and mix, or
       auto for a grid of eight, from 0.02 to 29 [default: auto]
     - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
-      its squared gradients)), with H the `scale` and each feature divided by its unit [default: 0.3; 1 with a single
-      scale]
+      its squared gradients)), with H the `scale` and each feature divided by its unit (see `l1`) [default: 0.3; 1 with
+      a single scale]
     - `l1`: L1 penalty, for sparse weights: adds l1 * sum |unit * weight| to the total loss, once and not per row,
       without the intercept. The unit of a feature is its root mean square (with a single scale its largest value)
       [default: 0]
     - `l2`: L2 penalty, for small weights: adds l2/2 * sum (unit * weight)^2 to the total loss, as `l1` does [default:
       0]
-    - `share`: Fraction of the mixture weights that is redistributed equally over all experts after row t, so that each
-      can recover: a number from 0 to below 1, auto for 1/(t+1), or capped for min(2^-10, 1/(t+1)) [default: capped]
+    - `share`: Fraction of the mixture weights that is redistributed equally over all experts (scales, stack, coin)
+      after row t, so that each can recover: a number from 0 to below 1, auto for 1/(t+1), or capped for min(2^-10,
+      1/(t+1)) [default: capped]
     - `stack`: Whether to add the stack to the mixture: a learned combination of all scales; not with `bounds` [default:
       True]
     - `level`: Whether predictions also follow the level of the latest labels, for data whose mean drifts; not for a
@@ -214,7 +215,8 @@ def train(
     - `retire`: Whether to drop scales that no longer contribute, at row 131072 and at each doubling [default: True]
     - `admit`: Rule that keeps rare features out, to save memory: count:N (N from 1 to 254) learns a feature from its
       N+1st row on, bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P
-      starts with probability P at each row that has it; not with a receipt [default: every feature is learned]
+      starts to learn a feature with probability P at each row that has it; not with a receipt [default: every feature
+      is learned]
 
     Run options:
 
@@ -227,7 +229,7 @@ def train(
       there; not with several passes, `receipt`, `bounds`, `calibrate` or `round_rows` [default: 0]
     - `delay_memory`: Memory for rows that wait for their labels, such as 4GB; a run that needs more stops with an error
       [default: 1GB]
-    - `receipt`: Whether to store what `certify` needs to bound the regret; a run of one pass gives the same model
+    - `receipt`: Whether to store what `certify` needs to bound the regret; the model of a run of one pass is the same
       without it [default: False]
     - `checkpoint`: File to save the run to at intervals, so that it can be resumed; or a URI such as s3://bucket/run,
       which becomes a folder. On a cluster a learner that dies is restarted from it [default: none]

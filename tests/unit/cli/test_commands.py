@@ -99,7 +99,7 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     assert printed["progressive_loss"] == pytest.approx(load("m.ftprl").engine.progress.mean)
     lines = err.splitlines()
     assert lines[0] == "data         vw: log.vw"
-    assert lines[1] == "labels       1 is +1, -1 or 0 is -1"
+    assert lines[1] == "labels       1 is positive (+1), 0 or -1 is negative (-1)"
     assert "logistic loss, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
     rows = [int(line.split()[0]) for line in lines[6:-2]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
@@ -132,7 +132,7 @@ def test_quiet(capsys: Capture) -> None:
 def test_a_table_shows_how_it_was_read(capsys: Capture) -> None:
     assert ftprl("train", "log.csv", "--label", "y", "--sep", ";", "-o", "m") == 0
     err = capsys.readouterr().err
-    assert "labels       'yes' is +1, 'no' is -1" in err
+    assert "labels       'yes' is positive (+1), 'no' is negative (-1)" in err
     table = [line.split() for line in err.splitlines()]
     assert ["y", "label", "yes", "2", "0", "-"] in table
     assert ["a", "categorical"] in [row[:2] for row in table]

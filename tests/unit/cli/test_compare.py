@@ -85,7 +85,7 @@ def test_rows_that_were_cut_are_reported(files: Path, capsys: Capture) -> None:
     text = capsys.readouterr().out.splitlines()[-1]
     assert text.startswith("miss.txt and all.txt: not decided; ")
     mean = first["mean"] - second["mean"]
-    assert text.endswith(f"; the difference of 1 row was limited ({mean:.4f} without the limit)")
+    assert text.endswith(f"; the difference of 1 row was clipped ({mean:.4f} without clipping)")
 
 
 def test_the_first_rows_of_numbers_are_counted(files: Path, capsys: Capture) -> None:

@@ -357,7 +357,7 @@ def test_bad_arguments(
 def test_describe(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("y,a,b\nyes,1,x\nno,2,z\n")
     result = data.open(tmp_path / "a.csv", label="y").describe()
-    assert "labels       'yes' is +1, 'no' is -1" in str(result)
+    assert "labels       'yes' is positive (+1), 'no' is negative (-1)" in str(result)
     assert "numeric      a" in str(result)
     assert result.to_dict()["columns"] == {"y": "label", "a": "numeric", "b": "categorical"}
 

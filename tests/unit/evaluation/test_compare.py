@@ -44,7 +44,7 @@ def test_the_better_system_is_found() -> None:
     assert difference.decided is not None
     assert 20 < difference.decided < 2000
     assert difference.text().startswith("good is better than bad by 0.")
-    limited = f"; the difference of 3 rows was limited ({expected.mean():.3f} without the limit)"
+    limited = f"; the differences of 3 rows were clipped ({expected.mean():.3f} without clipping)"
     end = f", decided at row {difference.decided:,}{limited}"
     assert difference.text().endswith(end)
     assert actual.losses[1].mean == pytest.approx(LOGISTIC.arrays(good, y)[0].mean())

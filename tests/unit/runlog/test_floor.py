@@ -100,11 +100,14 @@ def test_a_length_is_a_number_from_0_on(length: float) -> None:
 def test_the_answers() -> None:
     assert guessing("logistic", 0.4, 0.5, 20.0).answer.startswith("Yes: a log loss of 0.4000 per row, 20.0 % better")
     assert guessing("logistic", 0.6, 0.5, -20.0).answer.startswith("No: a log loss of 0.6000")
+    assert guessing("logistic", 0.69444, 0.69448, 0.006).answer.startswith(
+        "Hardly: a log loss of 0.6944 per row; guessing"
+    )
     assert "no baseline" in guessing("logistic", 0.6, None, None).answer
     assert "RMSE 2.0000" in guessing("squared", 2.0, 8.0, 75.0).answer
     rates = {"scale": 0.45, "loss": 101.0, "mixture": 100.0, "guaranteed": 9.0}
     assert "1.00 % more than the mixture of all" in learning_rate(rates, 200.0).answer
-    assert "at most 0.045 less per row" in learning_rate(rates, 200.0).answer
+    assert "the mixture is at most 0.045 per row above the best scale" in learning_rate(rates, 200.0).answer
     assert learning_rate({**rates, "loss": 99.5}, 200.0).answer.startswith("Hardly")
     assert learning_rate({**rates, "loss": 90.0}, 200.0).answer.startswith("Yes")
     assert learning_rate({**rates, "loss": 100.001}, 200.0).answer.startswith("No")

@@ -222,7 +222,7 @@ def test_events_are_logged_at_row_numbers(log: Path, tmp_path: Path) -> None:
         "end",
     ]
     assert result[0]["spec"]["dim"] == 1024
-    assert result[0]["data"]["labels"] == "1 is +1, -1 or 0 is -1"
+    assert result[0]["data"]["labels"] == "1 is positive (+1), 0 or -1 is negative (-1)"
     progress = [event for event in result if event["event"] == "progress"]
     assert [event["rows"] for event in progress][:9] == [1, 2, 3, 4, 5, 6, 8, 9, 11]
     assert progress[-1]["rows"] == 2896
