@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "learners/mixture_state.hpp"
+
 namespace ftprl {
 namespace {
 
 constexpr int INTERCEPT_PARTS = 3;  // z, R and S
 constexpr int FIRST_COLUMNS = 4;    // that a cell has space for, if there may be so many; then twice as many
 constexpr std::size_t AHEAD = 16;   // cells fetched ahead
-
-void divide_by_total(double* w, int count) {
-    double total = 0.0;
-    for (int j = 0; j < count; ++j) total += w[j];
-    for (int j = 0; j < count; ++j) w[j] = total > 0.0 ? w[j] / total : 1.0 / count;
-}
 
 // Numbers [first, first + count) of `columns` rows of K numbers as rows of `count`, the last of them again and again up
 // to `wanted` rows.
@@ -230,16 +226,7 @@ void MultiClassLearner::put(const std::uint32_t* slots, std::size_t count, const
     slot_map_.claim(slots, static_cast<std::int64_t>(count), cell_numbers_.data());
     auto* cells = static_cast<unsigned char*>(memory_->data());
     for (std::size_t i = 0; i < count; ++i, cell += bytes) std::memcpy(cells + cell_numbers_[i] * bytes, cell, bytes);
-    link_columns();
-}
-
-// The cells of the dense columns, of which a file knows the slots.
-void MultiClassLearner::link_columns() {
-    if (dense_ == nullptr) return;
-    DenseBlock& b = dense_->block;
-    for (int j = 0; j < b.active + b.watched; ++j) {
-        b.cells[j] = slot_map_[static_cast<std::uint64_t>(b.columns[j][COLUMN_SLOT])];
-    }
+    if (dense_ != nullptr) link_columns(dense_->block, slot_map_);
 }
 
 void MultiClassLearner::expect_columns(int columns, int inputs) {
@@ -309,15 +296,7 @@ std::vector<NamedArray> MultiClassLearner::saved_arrays() {
                                  {"mixture.totals", m.totals, 0, experts(), 0},
                                  {"mixture.seen", m.seen, 0, experts(), 0},
                                  {"mixture.facts", m.facts, 0, 3, 0}});
-    if (options_.constants.stack) {
-        arrays.push_back({"mixture.P", &m.P[0][0], K, K, MOST_COLUMNS});
-        arrays.push_back({"mixture.u", m.u, 0, K, 0});
-    }
-    if (K > WINDOW) {
-        arrays.push_back({"mixture.block", m.block, 0, K, 0});
-        arrays.push_back({"mixture.windows", &m.windows[0][0], 3, K - WINDOW + 2, MOST_WINDOWS});
-    }
-    if (receipt()) arrays.push_back({"mixture.sums", &m.sums[0][0], 3, K, MOST_SCALES});
+    add_mixture_arrays(arrays, m, options_.constants, K, receipt());
     add_dense_arrays(arrays);
     return arrays;
 }
@@ -325,10 +304,7 @@ std::vector<NamedArray> MultiClassLearner::saved_arrays() {
 void MultiClassLearner::add_dense_arrays(std::vector<NamedArray>& arrays) {
     if (dense_ == nullptr) return;
     DenseBlock& b = dense_->block;
-    arrays.push_back({"dense.rows", &b.rows, 0, 1, 0});
-    if (b.active + b.watched > 0) {
-        arrays.push_back({"dense.columns", &b.columns[0][0], b.active + b.watched, COLUMN_FACTS, COLUMN_FACTS});
-    }
+    add_column_arrays(arrays, b);
     if (b.inputs == 0) return;
     const int inputs = b.inputs + b.active;
     arrays.push_back({"dense.class_u", dense_->u, dense_->columns, inputs, dense_->stride});
@@ -400,28 +376,9 @@ void MultiClassLearner::know_classes(int classes) {
 void MultiClassLearner::keep_scales(int first, int count) {
     const int K = scales(), others = experts() - K;
     lay_out(first, count, columns_in_use(), lanes_of(space_for(columns_in_use()), count));
-    Mixture& m = mixture_;
-    const auto keep = [&](double* array, int size, int more) {
-        std::copy(array + first, array + first + count, array);
-        std::copy(array + K, array + K + more, array + count);
-        std::fill(array + count + more, array + size, 0.0);
-    };
-    for (int k = 0; k < MOST_COLUMNS; ++k) {
-        if (k < count) std::copy(m.P[first + k], m.P[first + k] + MOST_COLUMNS, m.P[k]);
-        if (k >= count) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
-        keep(m.P[k], MOST_COLUMNS, 0);
-    }
-    keep(m.u, MOST_COLUMNS, 0);
-    for (double* array : {m.w, m.totals, m.seen}) keep(array, MOST_EXPERTS, others);
-    divide_by_total(m.w, count + others);
-    for (auto& sums : m.sums) keep(sums, MOST_SCALES, 0);
-    for (auto& sums : rounding_) keep(sums, MOST_SCALES, 0);
-    std::fill(std::begin(m.block), std::end(m.block), 0.0);
-    for (auto& windows : m.windows) std::fill(std::begin(windows), std::end(windows), 0.0);
-    double* h = options_.constants.h;
-    std::copy(h + first, h + first + count, h);
-    std::fill(h + count, h + MOST_SCALES, 1.0);
-    options_.constants.count = count;
+    keep_mixture(mixture_, K, first, count, others, 0);
+    for (auto& sums : rounding_) keep_numbers(sums, MOST_SCALES, first, count);
+    keep_constants(options_.constants, first, count);
     fill_lanes();
 }
 

@@ -75,7 +75,6 @@ private:
     template <class T>
     void move_cells(Memory& to, int first, int count, int columns, int cell_lanes) const;
     void move_gradients(int first, int count, int columns, int cell_lanes);
-    void link_columns();
     void add_dense_arrays(std::vector<NamedArray>& arrays);
 
     SlotMap slot_map_;

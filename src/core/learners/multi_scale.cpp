@@ -1,8 +1,12 @@
+// The rows and cells of several scales. What is saved of them, and what stays when some are dropped, is in
+// multi_scale_state.cpp.
 #include "learners/multi_scale.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+
+#include "learners/mixture_state.hpp"
 
 namespace ftprl {
 namespace {
@@ -14,44 +18,9 @@ const ScaleSet& set_of(const Kernels& kernels, const LearnerOptions& options) {
     return kernels.scales->labelled[loss.has_kink()][options.wide_cells][options.receipt][lanes];
 }
 
-constexpr std::size_t LONGEST_CELL = 512;
 constexpr std::size_t AHEAD = 64;                       // cells fetched ahead
 constexpr double USUAL_SCALE = 0.2, USUAL_WIDTH = 1.5;  // of the weights at the start, in the logarithm of the scale
 constexpr std::int64_t LEAST_SPLIT = 8192;              // entries of a batch for which the cells are split
-
-// The lanes [first, first + count) of all `cells` cells, put where cells of fewer lanes go: from the front on, since
-// cells only get shorter.
-template <class T>
-void move_lanes(unsigned char* table, CellLayout from, CellLayout to, std::uint64_t cells, int first, int count) {
-    alignas(64) unsigned char made[LONGEST_CELL];
-    for (std::uint64_t i = 0; i < cells; ++i) {
-        const T* a = reinterpret_cast<const T*>(table + i * from.bytes);
-        std::memset(made, 0, to.bytes);
-        T* b = reinterpret_cast<T*>(made);
-        for (int k = 0; k < count; ++k) {
-            b[k] = a[first + k];
-            b[to.lanes + k] = a[from.lanes + first + k];
-        }
-        b[2 * to.lanes] = a[2 * from.lanes];
-        b[2 * to.lanes + 1] = a[2 * from.lanes + 1];
-        if (from.kappa) b[2 * to.lanes + 2] = a[2 * from.lanes + 2];
-        std::memcpy(table + i * to.bytes, made, to.bytes);
-    }
-}
-
-// Move `count` of an array's numbers to its front, then `more` from number `next` on, and set the other ones to 0.
-void keep(double* array, int size, int first, int count, int next = 0, int more = 0) {
-    std::copy(array + first, array + first + count, array);
-    std::copy(array + next, array + next + more, array + count);
-    std::fill(array + count + more, array + size, 0.0);
-}
-
-// The weights of experts that stay. They may have had none at all: then they begin anew with equal weights.
-void divide_by_total(double* w, int count) {
-    double total = 0.0;
-    for (int j = 0; j < count; ++j) total += w[j];
-    for (int j = 0; j < count; ++j) w[j] = total > 0.0 ? w[j] / total : 1.0 / count;
-}
 
 }  // namespace
 
@@ -320,35 +289,11 @@ void MultiScaleLearner::put(const std::uint32_t* slots, std::size_t count, const
         std::memcpy(cells + cell_numbers_[i] * bytes, cell, bytes);
         if (more != 0) std::memcpy(coins + cell_numbers_[i] * more, cell + bytes, more);
     }
-    link_columns();
-}
-
-// The cells of the dense columns, of which a file knows the slots.
-void MultiScaleLearner::link_columns() {
-    if (dense_ == nullptr) return;
-    for (int j = 0; j < dense_->active + dense_->watched; ++j) {
-        dense_->cells[j] = slot_map_[static_cast<std::uint64_t>(dense_->columns[j][COLUMN_SLOT])];
-    }
-}
-
-void MultiScaleLearner::expect_columns(int columns, int inputs) {
-    if (dense_ == nullptr) return;
-    dense_->inputs = inputs > 0 ? stack_columns() + 1 : 0;
-    dense_->active = inputs > 0 ? inputs - dense_->inputs : 0;
-    dense_->watched = columns - dense_->active;
+    if (dense_ != nullptr) link_columns(*dense_, slot_map_);
 }
 
 int MultiScaleLearner::experts() const {
     return scales() + (options_.constants.stack ? 1 : 0) + (labelled() ? 1 : 0) + (options_.constants.coin ? 1 : 0);
-}
-
-std::vector<Columns> MultiScaleLearner::columns() const {
-    const int P = lanes(), K = scales();
-    std::vector<Columns> all = {{"z", 0, K}, {"R", P, K}, {"unit", 2 * P, 0}, {"count", 2 * P + 1, 0}};
-    if (loss().has_kink()) all.push_back({"kappa", 2 * P + 2, 0});
-    const int size = static_cast<int>(wide_cells() ? sizeof(double) : sizeof(float));
-    if (coin_ != nullptr) all.push_back({"coin", static_cast<int>(own_bytes()) / size, COIN_FACTS});
-    return all;
 }
 
 CellTable MultiScaleLearner::table() const {
@@ -375,143 +320,6 @@ GradientSums MultiScaleLearner::gradient_sums() const { return {whole().S, stati
 
 LedgerSums MultiScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
     return ledger_of(*kernels_, table(), options_.constants, leader, slots, count);
-}
-
-std::vector<NamedArray> MultiScaleLearner::mixture() {
-    const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
-    Mixture& m = mixture_;
-    const int columns = stack_columns();
-    const int most = K + 1 + (labelled() ? 1 : 0) + (coin_ != nullptr ? 1 : 0);
-    return {{"P", &m.P[0][0], columns, columns, MOST_COLUMNS},
-            {"u", m.u, 0, columns, 0},
-            {"w", m.w, 0, most, 0},
-            {"totals", m.totals, 0, most, 0},
-            {"seen", m.seen, 0, most, 0},
-            {"facts", m.facts, 0, 3, 0},
-            {"hedge", m.hedge, 0, HEDGE_FACTS, 0},
-            {"first", m.first, 0, most, 0},
-            {"weighed", m.weighed, 0, most, 0},
-            {"first_part", &m.first_part, 0, 1, 0},
-            {"labels", reinterpret_cast<double*>(&m.labels), 0, static_cast<int>(LABEL_NUMBERS), 0},
-            {"block", m.block, 0, K, 0},
-            {"windows", &m.windows[0][0], 3, windows, MOST_WINDOWS},
-            {"sums", &m.sums[0][0], 3, K, MOST_SCALES}};
-}
-
-std::vector<Columns> MultiScaleLearner::saved_columns() const {
-    std::vector<Columns> saved = columns();
-    saved[2].name = "s";
-    saved[3].name = "N";
-    return saved;
-}
-
-std::vector<NamedArray> MultiScaleLearner::saved_arrays() {
-    const int K = scales();
-    Mixture& m = mixture_;
-    std::vector<NamedArray> arrays = common_arrays();
-    arrays.insert(arrays.end(), {{"intercept", intercept_, 3, K, MOST_SCALES},
-                                 {"mixture.w", m.w, 0, experts(), 0},
-                                 {"mixture.totals", m.totals, 0, experts(), 0}});
-    if (labelled()) {
-        arrays.push_back({"mixture.hedge", m.hedge, 0, HEDGE_FACTS, 0});
-        arrays.push_back({"labels", reinterpret_cast<double*>(&m.labels), 0, static_cast<int>(LABEL_NUMBERS), 0});
-        arrays.push_back({"intercept.kappa", intercept_ + 3 * MOST_SCALES, 0, 1, 0});
-    } else {
-        arrays.push_back({"mixture.seen", m.seen, 0, experts(), 0});
-        arrays.push_back({"mixture.facts", m.facts, 0, 3, 0});
-    }
-    if (options_.constants.stack) {
-        const int columns = stack_columns();
-        arrays.push_back({"mixture.P", &m.P[0][0], columns, columns, MOST_COLUMNS});
-        arrays.push_back({"mixture.u", m.u, 0, columns, 0});
-    }
-    if (K > WINDOW) {
-        arrays.push_back({"mixture.block", m.block, 0, K, 0});
-        arrays.push_back({"mixture.windows", &m.windows[0][0], 3, K - WINDOW + 2, MOST_WINDOWS});
-    }
-    if (receipt()) arrays.push_back({"mixture.sums", &m.sums[0][0], 3, K, MOST_SCALES});
-    add_expert_arrays(arrays);
-    return arrays;
-}
-
-void MultiScaleLearner::add_expert_arrays(std::vector<NamedArray>& arrays) {
-    const int numbers = labelled() ? COIN_BOUND + 1 : COIN_NUMBERS;  // the others count no labels
-    if (coin_ != nullptr) arrays.push_back({"coin.intercept", coin_intercept_, 0, numbers, 0});
-    if (dense_ == nullptr) return;
-    DenseBlock& b = *dense_;
-    arrays.push_back({"dense.rows", &b.rows, 0, 1, 0});
-    if (b.active + b.watched > 0) {
-        arrays.push_back({"dense.columns", &b.columns[0][0], b.active + b.watched, COLUMN_FACTS, COLUMN_FACTS});
-    }
-    if (b.inputs == 0) return;
-    const int inputs = b.inputs + b.active;
-    arrays.push_back({"dense.u", b.u, 0, inputs, 0});
-    arrays.push_back({"dense.P", &b.P[0][0], inputs, inputs, DENSE_INPUTS});
-}
-
-void MultiScaleLearner::keep_scales(int first, int count) {
-    join_parts();
-    keep_experts(first, count);
-    keep_lanes(first, count);
-}
-
-// The coin is the last of the experts.
-void MultiScaleLearner::drop_coin() {
-    if (coin_ == nullptr) return;
-    const int last = experts() - 1;
-    Mixture& m = mixture_;
-    for (double* array : {m.w, m.totals, m.seen}) array[last] = 0.0;
-    options_.constants.coin = false;
-    coin_.reset();
-    divide_by_total(m.w, last);
-}
-
-// The state of the mixture for the experts that stay; what they weigh together becomes 1 again.
-void MultiScaleLearner::keep_experts(int first, int count) {
-    const int K = scales(), others = experts() - K, extra = stack_columns() - K;  // the stack, the offset; its levels
-    Mixture& m = mixture_;
-    const auto keep_columns = [&](double* row) { keep(row, MOST_COLUMNS, first, count, K, extra); };
-    for (int k = 0; k < count; ++k) std::copy(m.P[first + k], m.P[first + k] + MOST_COLUMNS, m.P[k]);
-    for (int k = 0; k < extra; ++k) std::copy(m.P[K + k], m.P[K + k] + MOST_COLUMNS, m.P[count + k]);
-    for (int k = 0; k < count + extra; ++k) keep_columns(m.P[k]);
-    for (int k = count + extra; k < MOST_COLUMNS; ++k) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
-    keep_columns(m.u);
-    if (dense_ != nullptr) keep_inputs(*dense_, K, first, count);
-    for (double* array : {m.w, m.totals, m.seen}) keep(array, MOST_EXPERTS, first, count, K, others);
-    divide_by_total(m.w, count + others);
-    for (auto& sums : m.sums) keep(sums, MOST_SCALES, first, count);
-    for (auto& sums : rounding_) keep(sums, MOST_SCALES, first, count);
-    for (auto& sums : row_sums_) keep(sums, MOST_SCALES, first, count);
-    std::fill(std::begin(m.block), std::end(m.block), 0.0);
-    for (auto& windows : m.windows) std::fill(std::begin(windows), std::end(windows), 0.0);
-}
-
-void MultiScaleLearner::keep_lanes(int first, int count) {
-    const CellLayout old = layout();
-    double* h = options_.constants.h;
-    std::copy(h + first, h + first + count, h);
-    std::fill(h + count, h + MOST_SCALES, 1.0);
-    options_.constants.count = count;
-    for (int part = 0; part < 3; ++part) keep(intercept_ + part * MOST_SCALES, MOST_SCALES, first, count);
-    const CellLayout now = layout();
-    const std::uint64_t cells = slot_map_.count();
-    const auto move = wide_cells() ? move_lanes<double> : move_lanes<float>;
-    move(static_cast<unsigned char*>(memory_.data()), old, now, cells, first, count);
-    memory_.clear(cells * now.bytes, cells * old.bytes);
-    if (receipt()) keep_gradients(old.lanes, first, count);
-}
-
-// As move_lanes does for the cells.
-void MultiScaleLearner::keep_gradients(int old_lanes, int first, int count) {
-    auto* S = static_cast<double*>(gradients_->data());
-    const auto cells = slot_map_.count(), from = static_cast<std::uint64_t>(old_lanes),
-               to = static_cast<std::uint64_t>(lanes());
-    for (std::uint64_t i = 0; i < cells; ++i) {
-        double made[MOST_SCALES] = {};
-        std::copy(S + i * from + first, S + i * from + first + count, made);
-        std::copy(made, made + to, S + i * to);
-    }
-    gradients_->clear(cells * to * sizeof(double), cells * from * sizeof(double));
 }
 
 }  // namespace ftprl

@@ -74,7 +74,6 @@ private:
     void make_experts();
     void favour_usual_scales();
     void add_expert_arrays(std::vector<NamedArray>& arrays);
-    void link_columns();
     const ScaleSet& set() const;
     int experts() const;
     // Whether labels are in their own unit: with every loss but the log loss.
