@@ -55,6 +55,7 @@ class BlockReader:
     is_open: bool  # whether there may be columns that `kinds` does not know
     optional: Sequence[str] = ()  # kinds of columns that may not be there
     vectors: Mapping[str, RowVectors] = field(default_factory=dict)  # label and weight, for all parts
+    shapes: Mapping[str, str] = field(default_factory=dict)  # what a cell of each column has
 
     @property
     def can_be_read_again(self) -> bool:
@@ -111,7 +112,12 @@ class BlockReader:
             for batch in frames.table_of(data).to_batches():
                 origin = f"{ORIGIN}: element {number}" if number else ORIGIN
                 columns = frames.arranged(
-                    batch, self.kinds, is_open=self.is_open, optional=self.optional, origin=origin
+                    batch,
+                    self.kinds,
+                    is_open=self.is_open,
+                    optional=self.optional,
+                    origin=origin,
+                    shapes=self.shapes if number else None,
                 )
                 yield from block_of(columns, first, batch.num_rows, vectors, shift)
                 first += batch.num_rows

@@ -13,7 +13,7 @@ from ftprl.data import frames, nested, partitions
 from ftprl.data.batch import Batch
 from ftprl.data.blocks import Block, block_of
 from ftprl.data.column_files import ColumnFile, open_column_file, read_part
-from ftprl.data.columns import ColumnHead, settle
+from ftprl.data.columns import ColumnHead, ColumnSample, settle
 from ftprl.data.digests import RowDigest
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
@@ -42,6 +42,7 @@ class FileBlocks:
     kinds: Mapping[str, str]
     optional: Sequence[str] = ()  # kinds of columns that a file may lack
     held: HeldPages = field(default_factory=HeldPages)  # the first file, with the rows of the sample
+    shapes: Mapping[str, str] = field(default_factory=dict)  # what a cell of each column has in the first file
 
     @property
     def can_be_read_again(self) -> bool:
@@ -103,6 +104,8 @@ class FileBlocks:
         name = shown(self.files[number])
         frames.check_names(pages.names, name)
         frames.check_columns(pages.names, self.kinds, self.optional, name)
+        for leaf in pages.leaves:
+            frames.check_shape(leaf.name, nested.ONE_VALUE, f"a {leaf.type}", self.kinds, self.shapes, name)
         used = [one for one in pages.names if self.kinds.get(one, "ignore") != "ignore"]
         columns = frames.codes([(self.kinds[one], one, None) for one in used])
         for group in range(first, pages.groups if stop is None else stop):
@@ -120,7 +123,14 @@ class FileBlocks:
         self, batch: pa.RecordBatch, keys: Mapping[str, str | None], origin: str
     ) -> list[tuple[str, str, Any]]:
         try:
-            columns = frames.arranged(batch, self.kinds, is_open=False, optional=tuple(self.kinds.values()))
+            columns = frames.arranged(
+                batch,
+                self.kinds,
+                is_open=False,
+                optional=tuple(self.kinds.values()),
+                origin=origin,
+                shapes=self.shapes,
+            )
         except InvalidInput as error:
             raise InvalidInput(f"{origin}: {error}", option=error.options) from None
         for key, value in keys.items():
@@ -211,10 +221,11 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
     assert options.format is not None
     options.refuse(("sep", "quote"), f" is for CSV and TSV files, got the format {options.format}; drop it.")
     named, plan = named_columns(options), known_plan_of(options)
-    name, held = shown(files[0]), HeldPages()
+    name, held, shapes = shown(files[0]), HeldPages(), dict[str, str]()
     try:
         if plan is None:
             heads, held = _heads(files, options.format, named)
+            shapes = frames.shapes_of(heads)
             plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", option=error.options) from None
@@ -225,7 +236,7 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
         return _label_texts(FileBlocks(files, options.format or "", kinds, ("ignore",)))
 
     settings = settings_for_plan(options, plan, label_texts, options.format)
-    return ColumnSource(FileBlocks(files, options.format, kinds, optional, held), settings)
+    return ColumnSource(FileBlocks(files, options.format, kinds, optional, held, shapes), settings)
 
 
 def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> tuple[list[ColumnHead], HeldPages]:
@@ -242,8 +253,35 @@ def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> tuple[li
     with closing(open_column_file(files[0], format)) as opened:
         fields = flat_schema(opened, shown(files[0]))
         first = _first_rows(files[0], format, opened, fields, named.ignore)
-        fields += [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
-        return frames.heads_of(fields, first), HeldPages()
+        keys = [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
+        heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], format)))
+        return heads + [_head_of_folders(key, files) for key in keys], HeldPages()
+
+
+def _other_heads(files: Sequence[str], format: str) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
+    """The columns of other files, and what reads the first cells of some of them."""
+    for file in files:
+        with closing(open_column_file(file, format)) as opened:
+            fields = flat_schema(opened, shown(file))
+
+            def cells(chosen: list[pa.Field], file: str = file, opened: ColumnFile = opened) -> dict[str, Any]:
+                return _first_rows(file, format, opened, chosen, ())
+
+            yield fields, cells
+
+
+def _head_of_folders(key: pa.Field, files: Sequence[str]) -> ColumnHead:
+    """What is known of a column whose values are names of folders: those of all files."""
+    import pyarrow as pa
+
+    cells = pa.chunked_array([pa.array([partitions.keys_of(file).get(key.name) for file in files], pa.string())])
+    head = frames.heads_of([key], {key.name: cells})[0]
+
+    def sample(kind: str, most: int | None) -> ColumnSample:
+        assert head.sample is not None
+        return head.sample(kind, most)._replace(is_of_folders=True)
+
+    return head._replace(sample=sample)
 
 
 def _first_rows(

@@ -44,6 +44,7 @@ class ColumnSample(NamedTuple):
     last: int = 0
     example: bytes = b""
     values: Sequence[float] = ()
+    is_of_folders: bool = False  # one cell for each file, of the folder it is in
 
     @property
     def present(self) -> int:
@@ -61,6 +62,7 @@ class ColumnHead(NamedTuple):
 
     `kind` is that of its type, None for a type that is no feature; `sample` gives what its first cells say, for a kind
     and a number of cells, and is None where there are none. `refusal` is the error for a kind that it cannot have.
+    `shape` is what a cell has: one value, a list, or names and values; empty where all cells are null.
     """
 
     name: str
@@ -69,6 +71,7 @@ class ColumnHead(NamedTuple):
     sample: Callable[[str, int | None], ColumnSample] | None = None
     is_list: bool = False
     refusal: InvalidInput | None = None
+    shape: str = "one value"
 
 
 @final
@@ -253,7 +256,7 @@ def profile(name: str, kind: str, sample: ColumnSample, numbers: Sequence[float]
     """What is shown of a column."""
     missing = sample.missing(kind)
     is_code = kind == "categorical" or (kind == "numeric" and sample.whole == sample.present)
-    is_identifier = is_code and sample.distinct == sample.present >= _IDENTIFIER_ROWS
+    is_identifier = is_code and sample.distinct == sample.present >= _IDENTIFIER_ROWS and not sample.is_of_folders
     is_varied = kind == "categorical" and 2 * sample.distinct > sample.present >= _IDENTIFIER_ROWS
     return ColumnProfile(
         name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from ftprl.data import frames, nested, records
@@ -35,11 +36,12 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
             vector.check_length(len(data.first))
     first, own_y, _ = split(data.first)
     table = frames.table_of(first)
-    plan = known_plan_of(options)
+    plan, shapes = known_plan_of(options), dict[str, str]()
     if plan is None:
-        flat = dict(nested.flat_columns(table.slice(0, SAMPLE_ROWS)))
-        heads = frames.heads_of(nested.flat_fields(table.schema), flat)
-        plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
+        others = () if data.is_one_shot else map(_head_of_part, islice(data, 1, None))
+        fields = nested.flat_fields(table.schema)
+        heads = frames.heads_of(*frames.with_types(fields, _first_cells(table), others))
+        plan, shapes = settle(*frames.decide(heads, named), named.bucket, options.missing), frames.shapes_of(heads)
     label = _label_of(plan.kinds)
 
     def texts() -> list[str]:
@@ -48,7 +50,25 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
         column = nested.column_of(table, label)
         return [] if column is None else frames.label_texts(label, column)
 
-    return _source(data, options, plan, vectors, texts, options.format or FRAME)
+    return _source(data, options, plan, vectors, texts, options.format or FRAME, shapes)
+
+
+def _first_cells(table: Any) -> dict[str, Any]:
+    return dict(nested.flat_columns(table.slice(0, SAMPLE_ROWS)))
+
+
+def _head_of_part(part: Any) -> tuple[list[Any], frames.FirstCells]:
+    """The columns of a part that is not the first, and what gives their first cells."""
+    data, _, _ = split(part)
+    if not frames.is_frame(data):
+        return [], lambda _: {}
+    table = frames.table_of(data)
+
+    def cells(fields: list[Any]) -> dict[str, Any]:
+        names = {field.name for field in fields}
+        return {name: column for name, column in _first_cells(table).items() if name in names}
+
+    return nested.flat_fields(table.schema), cells
 
 
 def _open_stream(data: Any, options: ReadingOptions, named: NamedColumns) -> FrameSource | None:
@@ -74,6 +94,9 @@ def open_records(data: Parts, options: ReadingOptions) -> FrameSource:
     sample, plan = first[:SAMPLE_ROWS], known_plan_of(options)
     if plan is None:
         kinds, samples, is_sparse = records.decide(sample, named)
+        if samples and not is_sparse:  # of word counts and the like, any key may come later
+            frames.for_structures(named.kinds(), list(samples), "")
+            checked(parse(options.interactions), kinds)
         plan = settle(kinds, samples, named.bucket, options.missing or ("ignore" if is_sparse else None))
     label = _label_of(plan.kinds)
 
@@ -92,6 +115,7 @@ def _source(
     vectors: Mapping[str, RowVectors],
     label_texts: Callable[[], list[str]],
     format: str,
+    shapes: Mapping[str, str] | None = None,
 ) -> FrameSource:
     _check_options(options)
     kinds = plan.kinds
@@ -99,7 +123,7 @@ def _source(
         kinds = {name: "ignore" if own == kind else own for name, own in kinds.items()}
     label = "y" if "label" in vectors else _label_of(kinds)
     settings = settings_for_plan(options, plan._replace(kinds=kinds), label_texts, format, label)
-    reader = BlockReader(data, kinds, format == RECORDS, _optional(options, format), vectors)
+    reader = BlockReader(data, kinds, format == RECORDS, _optional(options, format), vectors, shapes or {})
     return FrameSource(reader, settings)
 
 

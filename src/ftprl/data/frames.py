@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ftprl._core import sample_cells
 from ftprl.data import nested
+from ftprl.data.arrow_tables import NO_TEXT_OF, TEXT_OF, table_of_pandas, table_of_stream
 from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
@@ -18,6 +19,7 @@ from ftprl.errors import BadFormat, InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FirstCells = Callable[[list[Any]], dict[str, Any]]  # reads the first cells of some columns
 _LABELS = 32  # distinct labels that are looked at
 _SAMPLE_CELLS = 2_000_000  # of columns whose type decides, in a frame with many columns
 
@@ -36,25 +38,9 @@ def _is_pandas(data: Any) -> bool:
 
 def table_of(data: Any) -> pa.Table:
     """A frame as an Arrow table; columns are shared, not copied, where the frame has Arrow's memory."""
-    import pyarrow as pa
-
-    try:
-        if _is_pandas(data):
-            table = pa.Table.from_pandas(data, preserve_index=False)
-        elif hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
-            table = pa.RecordBatchReader.from_stream(data).read_all()  # pa.table would import pandas first
-        else:
-            table = data if isinstance(data, pa.Table) else pa.table(data)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"data needs a frame with one type per column, got {type(data).__name__}: {_line(error)}; convert it first."
-        ) from None
+    table = table_of_pandas(data) if _is_pandas(data) else table_of_stream(data)
     check_names([field.name for field in nested.flat_fields(table.schema)], "data")
     return table
-
-
-def _line(error: Exception) -> str:
-    return shown(" ".join(str(error).split()))[:160]
 
 
 def check_names(names: Sequence[str], where: str) -> None:
@@ -88,6 +74,13 @@ def kind_of(type: pa.DataType) -> str | None:
     return "categorical" if _is_text(type) or types.is_null(type) else None
 
 
+def plain(type: pa.DataType) -> pa.DataType:
+    """The type of the values of a column that is encoded in runs; any other as it is."""
+    from pyarrow import types
+
+    return type.value_type if types.is_run_end_encoded(type) else type
+
+
 def _is_date(type: pa.DataType) -> bool:
     from pyarrow import types
 
@@ -110,15 +103,44 @@ def heads_of(fields: Sequence[pa.Field], first: Mapping[str, pa.ChunkedArray]) -
     return [_head(field, first.get(field.name)) for field in fields]
 
 
+def with_types(
+    fields: list[pa.Field],
+    first: dict[str, pa.ChunkedArray],
+    others: Iterable[tuple[list[pa.Field], FirstCells]],
+) -> tuple[list[pa.Field], dict[str, pa.ChunkedArray]]:
+    """The columns of the first part of the data and their first cells, with the types of those that are null there.
+
+    Whoever writes rows that have no value does not know its type either: the first of the `others` that has one
+    decides, and its cells are the sample.
+    """
+    from pyarrow import types
+
+    unknown = {field.name for field in fields if types.is_null(field.type)}
+    found: dict[str, pa.Field] = {}
+    for there, cells in others if unknown else ():
+        new = [field for field in there if field.name in unknown and not types.is_null(field.type)]
+        found |= {field.name: field for field in new}
+        first = {**first, **cells(new)} if new else first
+        unknown -= set(found)
+        if not unknown:
+            break
+    return [found.get(field.name, field) for field in fields], first
+
+
 def _head(field: pa.Field, cells: pa.ChunkedArray | None) -> ColumnHead:
-    name, type = field.name, field.type
+    name, type, marks = field.name, plain(field.type), field.metadata or {}
+    refusal = _no_feature(name, type, marks)
 
     def sample(kind: str, most: int | None) -> ColumnSample:
         assert cells is not None
+        if NO_TEXT_OF in marks:
+            raise refusal
         return sample_of(name, cells if most is None else cells.slice(0, most), kind)
 
-    own = None if cells is None else sample
-    return ColumnHead(name, kind_of(type), _is_text(type), own, nested.is_list(type), _no_feature(name, type))
+    own, is_marked = None if cells is None else sample, TEXT_OF in marks
+    kind = None if is_marked else kind_of(type)
+    is_text, shape = _is_text(type) and not is_marked, nested.shape_of(type)
+    return ColumnHead(name, kind, is_text, own, nested.is_list(type), refusal, shape)
 
 
 def decide(heads: Sequence[ColumnHead], named: NamedColumns) -> tuple[dict[str, str], dict[str, ColumnSample]]:
@@ -168,11 +190,18 @@ def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -
     return {**passed, **{name: kind for name, kind in kinds.items() if name in known}}
 
 
-def _no_feature(name: str, type: pa.DataType) -> InvalidInput:
-    remedy = "pass it with ignore=" + (", or with categorical= to use its text" if _has_text(type) else "")
+def _no_feature(name: str, type: pa.DataType, marks: Mapping[bytes, bytes] | None = None) -> InvalidInput:
+    marks = marks or {}
+    what = (marks.get(TEXT_OF) or marks.get(NO_TEXT_OF) or str(type).encode()).decode("utf-8", "replace")
+    storage = getattr(type, "storage_type", None)
+    has_text = (
+        TEXT_OF in marks or _has_text(type) or (storage is not None and (_is_text(storage) or _has_text(storage)))
+    )
+    remedy = "pass it with ignore=" + (", or with categorical= to use its text" if has_text else "")
     wanted = "numbers, text, dates, booleans or categories"
     return InvalidInput(
-        f"column {shown(name)[:40]!r} needs {wanted}, got {str(type)[:60]}; {remedy}.", option=("ignore", "categorical")
+        f"column {shown(name)[:40]!r} needs {wanted}, got {shown(what)[:60]}; {remedy}.",
+        option=("ignore", "categorical"),
     )
 
 
@@ -200,14 +229,23 @@ def text_of(value: Any) -> str:
 
 
 def arranged(
-    batch: pa.RecordBatch, kinds: Mapping[str, str], *, is_open: bool, optional: Sequence[str], origin: str = ORIGIN
+    batch: pa.RecordBatch,
+    kinds: Mapping[str, str],
+    *,
+    is_open: bool,
+    optional: Sequence[str],
+    origin: str = ORIGIN,
+    shapes: Mapping[str, str] | None = None,
 ) -> list[tuple[str, str, pa.Array]]:
     """Kind, name and cells of the columns that are read, in the order of the frame.
 
-    A column that `kinds` does not know is left out or, where the set of columns `is_open`, read by its type.
+    A column that `kinds` does not know is left out or, where the set of columns `is_open`, read by its type. `shapes`
+    are those of the first part of the data.
     """
     flat = nested.fitted_columns(batch, kinds, is_open=is_open)
     check_columns([name for name, _ in flat], kinds, optional, origin)
+    for name, cells in flat if shapes else ():
+        check_shape(name, nested.shape_of(cells.type), str(cells.type), kinds, shapes or {}, origin)
     columns: list[tuple[str, str, pa.Array]] = []
     there = dict(flat)
     for name in _in_order(there, kinds) if is_open else there:
@@ -228,6 +266,27 @@ def check_columns(names: Sequence[str], kinds: Mapping[str, str], optional: Sequ
             )
 
 
+def shapes_of(heads: Sequence[ColumnHead]) -> dict[str, str]:
+    """What a cell of each column has in the first part of the data."""
+    return {head.name: head.shape for head in heads if head.shape}
+
+
+def check_shape(
+    name: str, shape: str, type: str, kinds: Mapping[str, str], shapes: Mapping[str, str], origin: str
+) -> None:
+    """Refuse lists where the first part of the data has single values, and the like: they have other features.
+
+    A text and a list of texts have the same ones.
+    """
+    before, kind = shapes.get(name, shape), kinds.get(name, "ignore")
+    is_same = not shape or shape == before or kind == "ignore"
+    if not is_same and (kind == "numeric" or nested.NAMED_VALUES in (shape, before)):
+        raise BadFormat(
+            f"{origin}: expected {before} in each cell of column {shown(name)[:40]!r} as in the first rows, got"
+            f" {type[:60]}; write it with one type.",
+        )
+
+
 def _in_order(names: Iterable[str], kinds: Mapping[str, str]) -> list[str]:
     """As dicts are read: the known names, then the others."""
     return [*kinds, *(name for name in names if name not in kinds)]
@@ -235,7 +294,7 @@ def _in_order(names: Iterable[str], kinds: Mapping[str, str]) -> list[str]:
 
 def _open_kind(type: pa.DataType) -> str:
     """The kind of a column that is not known: as a value of a dict that comes under a new name."""
-    kind = kind_of(type)
+    kind = kind_of(plain(type))
     return "refused" if kind is None else "categorical" if kind == "date" else kind
 
 
@@ -252,6 +311,10 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
 
     if isinstance(cells, pa.ExtensionArray):
         cells = cells.storage
+    if types.is_run_end_encoded(cells.type):
+        from pyarrow import compute
+
+        cells = compute.run_end_decode(cells)
     type = cells.type
     if nested.is_list(type):
         return _readable_list(name, cells, kind)
@@ -279,7 +342,7 @@ def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
 
     value = nested.value_type(cells.type)
     value = value.value_type if value is not None and pa.types.is_dictionary(value) else value
-    if value is None or kind in (*BESIDE, "refused"):
+    if value is None or kind not in nested.KINDS_OF_LISTS:
         raise _no_feature(name, cells.type)
     probe = readable(name, pa.nulls(0, value), kind)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from ftprl._core import look_at_json
-from ftprl.data import frames, ngrams, tables
+from ftprl.data import frames, interactions, ngrams, tables
 from ftprl.data.columns import ColumnPlan, ColumnSample, kind_of_text, settle
 from ftprl.data.files import Stream
 from ftprl.data.frame_opening import known_plan_of
@@ -47,6 +47,8 @@ def _settle(
         kinds, is_sparse = _decide(columns, named, stream.name, rows)
         samples = {column.name: column.sample for column in columns}
         plan = settle(kinds, samples, named.bucket, missing or ("ignore" if is_sparse else None))
+        if columns and not is_sparse:  # of word counts and the like, any key may come later
+            interactions.checked(settings.interactions, plan.kinds)
     ngrams.checked(settings.grams, plan.kinds)
     rule = tables.label_rule(plan.kinds, settings.loss, settings.positive, labels)
     return settings._replace(plan=plan, labels=rule), data

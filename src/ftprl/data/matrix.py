@@ -147,6 +147,11 @@ def _rows_of(data: Any) -> Any:
                 f"data needs an array of numbers with two dimensions, got {data.ndim}-d {str(data.dtype)[:40]};"
                 " reshape it, or put it into a data frame."
             )
+        if np.ma.is_masked(data):
+            raise InvalidInput(
+                "data needs an array without missing values, got a masked array; fill the masked entries with"
+                " .filled(), or put it into a data frame."
+            )
         return data
     if data.format not in ("csr", "csc") or data.ndim != 2:
         raise InvalidInput(f"data needs a CSR matrix with two dimensions, got {data.format}; call .tocsr() on it.")

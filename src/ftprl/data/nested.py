@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEEPEST = 64  # structures within structures
-_KINDS_OF_MAPS = ("categorical", "numeric", "text")
+KINDS_OF_LISTS = ("categorical", "numeric", "text")  # kinds of columns with several values in a cell
+ONE_VALUE, LIST, NAMED_VALUES = "one value", "a list", "names and values"  # what a cell has
 _NAMES = ({"name", "value"}, {"key", "value"})  # the fields of a structure that is a value with a name
 
 
@@ -61,7 +62,7 @@ def has_inside(kinds: Mapping[str, str], name: str) -> bool:
 
 def _is_known_as_map(name: str, kinds: Mapping[str, str]) -> bool:
     """Whether a structure stands where a model has one column: a map, whose names are the fields."""
-    return kinds.get(name) in _KINDS_OF_MAPS and not has_inside(kinds, name)
+    return kinds.get(name) in KINDS_OF_LISTS and not has_inside(kinds, name)
 
 
 def _is_known_by_names(name: str, type: pa.DataType, kinds: Mapping[str, str]) -> bool:
@@ -214,6 +215,15 @@ def is_list(type: pa.DataType) -> bool:
     has_views = hasattr(types, "is_list_view") and (types.is_list_view(type) or types.is_large_list_view(type))
     has_lists = types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type)
     return bool(has_lists or types.is_map(type) or has_views)
+
+
+def shape_of(type: pa.DataType) -> str:
+    """What a cell of a type has; nothing where all of them are null."""
+    from pyarrow import types
+
+    if types.is_null(type):
+        return ""
+    return NAMED_VALUES if has_names(type) else LIST if is_list(type) else ONE_VALUE
 
 
 def value_type(type: pa.DataType) -> pa.DataType | None:

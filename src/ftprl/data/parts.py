@@ -89,6 +89,8 @@ def as_data(data: Any) -> Any:
     """
     if isinstance(data, io.IOBase):
         raise InvalidInput(f"data needs a path, got an open file ({type(data).__name__}); pass its name.")
+    if isinstance(data, memoryview):
+        raise InvalidInput("data needs an array, got a memoryview; pass numpy.asarray(data).")
     if is_stream(data):
         return Parts(_batches(data), is_one_shot=True)
     if isinstance(data, Iterator):

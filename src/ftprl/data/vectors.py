@@ -19,13 +19,15 @@ def vector_of(name: str, value: Any) -> pa.Array:
     try:
         if isinstance(value, pa.Array):
             return value
+        if len(getattr(value, "shape", ())) > 1:
+            raise TypeError(f"{type(value).__name__} of shape {tuple(value.shape)}")
         if hasattr(value, "__arrow_c_stream__") or isinstance(value, pa.ChunkedArray):
             chunked = value if isinstance(value, pa.ChunkedArray) else pa.chunked_array(value)
             return chunked.combine_chunks() if chunked.num_chunks != 1 else chunked.chunk(0)
         if isinstance(value, str | bytes) or not np.ndim(value) == 1:
             raise TypeError(f"{type(value).__name__} of shape {np.shape(value)}")
         return pa.array(value, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         what = shown(" ".join(str(error).split()))[:120]
         raise InvalidInput(f"{name}= needs one number or text per row, got {what}; pass a list or an array.") from None
 

@@ -299,6 +299,101 @@ def test_schemas_that_do_not_fit(tmp_path: Path) -> None:
         ftprl.train("-", **OPTIONS, format="parquet")
 
 
+NUMBER, LIST, MAP = [1.5, 2.5], [[1.0], [2.0, 3.0]], pa.array([[("a", 1.0)]] * 2, pa.map_(pa.string(), pa.float64()))
+DATES = pa.array([10, 20], pa.date32())
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "wanted"),
+    [
+        (NUMBER, LIST, "expected one value in each cell of column 'c' as in the first rows, got list<"),
+        (NUMBER, MAP, "expected one value in each cell of column 'c' as in the first rows, got map<"),
+        (
+            NUMBER,
+            [{"u": 1.0}] * 2,
+            "expected one value in each cell of column 'c' as in the first rows, got large_list<",
+        ),
+        (LIST, NUMBER, "expected a list in each cell of column 'c' as in the first rows, got "),
+        (MAP, NUMBER, "expected names and values in each cell of column 'c' as in the first rows, got "),
+        (MAP, LIST, "expected names and values in each cell of column 'c' as in the first rows, got list<"),
+        (["x", "y"], MAP, "expected one value in each cell of column 'c' as in the first rows, got map<"),
+        (DATES, LIST, "column 'c' needs numbers, text, dates, booleans or categories, got list<"),
+        ([True, False], LIST, "column 'c' needs numbers, text, dates, booleans or categories, got list<"),
+    ],
+)
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_lists_and_single_values_are_not_mixed(
+    first: Any, then: Any, wanted: str, in_memory: bool, tmp_path: Path
+) -> None:
+    parts = [pa.table({"c": cells, "y": [0, 1]}) for cells in (first, then)]
+    if not in_memory:
+        parts = [write_parquet(part, tmp_path / f"{number}") for number, part in enumerate(parts)]
+    with pytest.raises(FtprlError) as caught:
+        ftprl.train(parts, label="y", bits=10)
+    assert wanted in str(caught.value)
+    assert str(caught.value).startswith(str(parts[1]) if not in_memory else ("<memory>", "column"))
+    assert ftprl.train(parts[:1], label="y", bits=10).rows == 2
+
+
+def test_a_text_and_a_list_of_texts_are_the_same_features(tmp_path: Path) -> None:
+    tables = [pa.table({"c": cells, "y": [0, 1]}) for cells in (["x", "z"], [["x"], ["z"]])]
+    run = ftprl.train([write_parquet(t, tmp_path / f"{i}") for i, t in enumerate(tables)], label="y", bits=10)
+    assert run.model.names is not None
+    assert sorted(run.model.names.all()) == ["c=x", "c=z"]
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("write", [write_parquet, write_arrow])
+def test_a_column_that_is_null_in_the_first_file_has_the_type_of_a_later_one(
+    write: Any, in_memory: bool, tmp_path: Path
+) -> None:
+    """Whoever writes a file from rows without a value does not know the type of the column."""
+    late = {"price": [1.5, 2.5, None], "when": pa.array([0, 10**9, 10**9], pa.timestamp("s")), "word": ["a", "b", "a"]}
+    none = {name: pa.nulls(3) for name in late}
+    parts = [pa.table({**cells, "y": [0, 1, 0]}) for cells in (none, none, late)]
+    whole = pa.concat_tables([parts[2].slice(0, 0), *parts], promote_options="permissive")
+    data_in_parts = parts if in_memory else [write(part, tmp_path / f"{i}") for i, part in enumerate(parts)]
+    run, wanted = (ftprl.train(one, label="y", bits=12) for one in (data_in_parts, whole))
+    assert {column["name"]: column["kind"] for column in run.columns or ()} == {
+        "price": "numeric",
+        "when": "timestamp",
+        "word": "categorical",
+        "y": "label",
+    }
+    assert run.model.names is not None
+    assert wanted.model.names is not None
+    assert sorted(run.model.names.all()) == sorted(wanted.model.names.all())
+    assert np.array_equal(run.model.predict(whole), wanted.model.predict(whole))
+
+
+def test_keys_of_folders_are_shown_and_read_as_columns_of_text_are(tmp_path: Path) -> None:
+    """All files decide, since the first ones may all be of one folder; many folders are no identifiers."""
+    days = [f"2024-0{1 + i // 28}-{1 + i % 28:02d}" for i in range(120)]
+    for number, day in enumerate(days):
+        folder = tmp_path / f"day={day}" / f"part={number}" / f"new={'true' if number % 2 else 'false'}"
+        folder.mkdir(parents=True)
+        write_parquet(pa.table({"x": [1.5, 2.5], "y": [0, 1]}), folder / "a")
+    run = ftprl.train(tmp_path, label="y", bits=12)
+    columns = {column["name"]: column for column in run.columns or ()}
+    assert {name: column["kind"] for name, column in columns.items()} == {
+        "x": "numeric",
+        "y": "label",
+        "day": "date",
+        "part": "numeric",
+        "new": "boolean",
+    }
+    assert columns["day"]["distinct"] == 120
+    assert columns["day"]["example"] == "2024-01-01 .. 2024-05-08"
+    assert columns["part"]["advice"] is None
+    rows = [
+        {"x": x, "y": y, "day": d, "part": i, "new": bool(i % 2)}
+        for i, d in enumerate(days)
+        for x, y in ((1.5, 0), (2.5, 1))
+    ]
+    wanted = ftprl.train(rows, label="y", bits=12)
+    assert np.array_equal(run.model.predict(rows), wanted.model.predict(rows))
+
+
 def test_rows_before_a_damaged_row_group_are_kept(tmp_path: Path) -> None:
     frame = table()
     path = tmp_path / "a.parquet"

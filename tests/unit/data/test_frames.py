@@ -401,7 +401,7 @@ LISTS = [[[1]], [[2]], [[3]]]
             {"y": [1]},
             "data needs each column once, got 'a' twice; rename",
         ),
-        (lambda: pa.array([1, 2]), {"y": [1, 0]}, "data needs a frame with one type per column, got Int64Array"),
+        (lambda: pa.array([1, 2]), {"y": [1, 0]}, "data needs a frame with columns, got Int64Array"),
         (
             lambda: [frame_of(), frame_of().select(["y"])],
             {"label": "y"},
@@ -566,10 +566,25 @@ def test_nan_in_an_array_is_refused_with_its_row() -> None:
     assert (run.bad_rows, run.rows) == (1, 3)
 
 
-def test_mixed_columns_of_pandas_are_named() -> None:
-    pd = pytest.importorskip("pandas")
-    with pytest.raises(InvalidInput, match=r"data needs a frame with one type per column, got DataFrame: .*column a"):
-        ftprl.train(pd.DataFrame({"a": ["x", 1], "y": [1, 0]}), label="y")
+@pytest.mark.parametrize("option", ["label", "weight", "delay_column", "ignore", "text", "categorical", "bucket"])
+def test_a_key_that_no_dict_has_is_refused(option: str) -> None:
+    rows = [{"price": 1.5, "y": 1}, {"price": 2, "y": 0}] * 10
+    options = {"label": "y", "bits": 10, option: "prise"}
+    with pytest.raises(
+        InvalidInput, match=f"^{option}= needs one of the columns 'price', 'y', got 'prise'; did you mean"
+    ):
+        ftprl.train(rows, **options)
+
+
+def test_arrays_that_hide_values_are_refused() -> None:
+    hidden = np.ma.array(np.eye(3), mask=np.eye(3))
+    with pytest.raises(InvalidInput, match=r"without missing values, got a masked array; fill the masked entries"):
+        ftprl.train(hidden, [1, 0, 1])
+    model = ftprl.train(np.ma.array(np.eye(3)), [1, 0, 1]).model
+    with pytest.raises(InvalidInput, match="got a masked array"):
+        model.predict(hidden)
+    with pytest.raises(InvalidInput, match=r"got a memoryview; pass numpy\.asarray\(data\)\.$"):
+        ftprl.train(memoryview(np.eye(3)), [1, 0, 1])
 
 
 def test_a_column_that_is_missing_at_prediction_is_named(tmp_path: Path) -> None:

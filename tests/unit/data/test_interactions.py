@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,28 @@ def test_an_unknown_column_is_refused_with_the_nearest(table: Path) -> None:
         data.open(table, label="y", interactions="usr:ad")
     with pytest.raises(InvalidInput, match="got 'y'"):
         data.open(table, label="y", interactions="user:y")
+
+
+def test_an_unknown_key_of_dicts_and_json_lines_is_refused(tmp_path: Path) -> None:
+    rows = [{"user": "ann", "ad": "a", "y": 1}, {"user": "bob", "ad": "b", "y": 0}] * 20
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for given in (rows, path):
+        with pytest.raises(
+            InvalidInput, match=r"interactions= needs columns with features, got 'usr'; did you mean 'user"
+        ):
+            ftprl.train(given, label="y", interactions="usr:ad", bits=12)
+        with pytest.raises(InvalidInput, match="interactions= needs columns with features, got 'y';"):
+            ftprl.train(given, label="y", interactions="user:y", bits=12)
+        assert ftprl.train(given, label="y", interactions="user:ad", bits=12).rows == 40
+
+
+def test_keys_of_word_counts_may_come_later(tmp_path: Path) -> None:
+    rows = [{f"w{i % 50}": 1, "y": i % 2} for i in range(100)] + [{"late": 1, "w0": 1, "y": 1}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for given in (rows[:100], path):
+        assert ftprl.train(given, label="y", interactions="later:w0", bits=12).rows >= 100
 
 
 def test_numbers_have_no_interactions(tmp_path: Path) -> None:
