@@ -39,6 +39,14 @@ constexpr std::array<CopyTag, 256> copy_tags() noexcept {
 }
 
 inline constexpr std::array<CopyTag, 256> COPY_TAGS = copy_tags();
+// The bytes of a literal with its tag, none for a copy; of a long one, whose length follows the tag, more than 61.
+constexpr std::array<std::uint8_t, 256> literal_bytes() noexcept {
+    std::array<std::uint8_t, 256> bytes{};
+    for (unsigned tag = 0; tag < 256; tag += 4) bytes[tag] = static_cast<std::uint8_t>((tag >> 2) + 2);
+    return bytes;
+}
+
+inline constexpr std::array<std::uint8_t, 256> LITERAL_BYTES = literal_bytes();
 inline constexpr std::uint64_t DISTANCE_BITS[] = {0, 0xff, 0xffff, 0, 0xffffffff};  // by width
 
 // Copies up to 64 bytes that stand `distance` before `out`, and may overlap it; 64 bytes may be written.
@@ -106,7 +114,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t FILL = 128, LONGEST = 64;  // bytes of an element, but for long literals
+    static constexpr std::size_t FILL = 256, LONGEST = 64;  // bytes of an element, but for long literals
     static Damaged broken() { return Damaged("a page that Snappy cannot decompress"); }
 
     void take(std::size_t size) noexcept {
@@ -114,34 +122,39 @@ private:
         left_ -= size;
     }
 
-    // Elements, as long as every one of them fits what is there on both sides.
+    // Elements, as long as every one of them fits what is there on both sides: in each step a literal, if one comes
+    // next, and the copy behind it. Where a copy follows a copy, an empty literal is before it: a branch that depends
+    // on the data would be mispredicted so often that its cost is that of both.
     void run_quickly(const Byte* until) {
         const Byte* const begin = in_->data();
         const Byte* p = begin;
         const Byte* const end = p + std::min(left_, in_->there());
         Byte* out = out_;
-        while (out < until && end - p > static_cast<std::ptrdiff_t>(LONGEST) &&
-               stop_ - out >= static_cast<std::ptrdiff_t>(LONGEST)) {
-            const Byte tag = *p;
-            if ((tag & 3) == 0) {
-                const std::size_t count = (tag >> 2) + std::size_t{1};
-                if (count > 60) break;
-                std::memcpy(out, p + 1, 16);
-                if (count > 16) {
-                    std::memcpy(out + 16, p + 17, 16);
-                    std::memcpy(out + 32, p + 33, 16);
-                    std::memcpy(out + 48, p + 49, 16);
-                }
-                p += count + 1;
-                out += count;
-                continue;
+        while (out < until && end - p > static_cast<std::ptrdiff_t>(2 * LONGEST) &&
+               stop_ - out >= static_cast<std::ptrdiff_t>(2 * LONGEST)) {
+            const std::size_t skipped = detail::LITERAL_BYTES[*p];
+            std::memcpy(out, p + 1, 16);
+            if (skipped > 17) {
+                if (skipped > 61) break;
+                std::memcpy(out + 16, p + 17, 16);
+                std::memcpy(out + 32, p + 33, 16);
+                std::memcpy(out + 48, p + 49, 16);
             }
+            p += skipped;
+            out += skipped - (skipped != 0 ? 1 : 0);
+            const Byte tag = *p;
+            const std::size_t width = tag & 3u;
+            if (width == 0) continue;
             const detail::CopyTag copy = detail::COPY_TAGS[tag];
             const std::size_t distance =
                 copy.high | static_cast<std::size_t>(ftprl::detail::load4(p + 1) & detail::DISTANCE_BITS[copy.width]);
             if (distance - 1 >= static_cast<std::size_t>(out - first_)) break;  // none, or too far
-            detail::copy_back(out, distance, copy.count);
-            p += copy.width + 1;
+            if (distance >= 16 && copy.count <= 16) {
+                std::memcpy(out, out - distance, 16);
+            } else {
+                detail::copy_back(out, distance, copy.count);
+            }
+            p += width == 3 ? 5 : width + 1;
             out += copy.count;
         }
         take(static_cast<std::size_t>(p - begin));
