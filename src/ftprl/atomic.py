@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import re
-import shutil
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -159,7 +157,11 @@ def beside(path: str | os.PathLike[str], kind: str) -> Path:
 def _stem(target: Path) -> str:
     """The name of a target, or a digest of a long one: other names are made of it."""
     name = target.name
-    return name if len(os.fsencode(name)) <= _LONGEST_NAME else hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+    if len(os.fsencode(name)) <= _LONGEST_NAME:
+        return name
+    import hashlib  # loads OpenSSL, which few commands need before they read
+
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
 
 
 # ---- complete or not at all ----
@@ -228,6 +230,8 @@ def _linked(handle: int, target: Path) -> tuple[int, str]:
         return handle, name
     except OSError:
         pass
+    import shutil  # few runs need it
+
     copy, name = _named_file(target)
     try:
         with open(f"/proc/self/fd/{handle}", "rb") as source, os.fdopen(os.dup(copy), "wb") as out:

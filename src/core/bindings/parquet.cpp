@@ -183,7 +183,8 @@ struct Batch {
 
     const Byte* text_of(const Cells& cells) const {
         static constexpr Byte NOTHING[1] = {0};
-        return rows->texts.data() == nullptr ? NOTHING : rows->texts.data() + cells.texts;
+        const Byte* const texts = rows->texts[cells.lane].data();
+        return texts == nullptr ? NOTHING : texts + cells.texts;
     }
 
     nb::tuple capsules(nb::handle /*requested_schema*/) const {

@@ -38,6 +38,7 @@ _LONG_LIVED = ("watch",)
 _LONGEST_HEADER = 1_000_000
 _STACK_WORDS = 70_000  # words: a little more than half a megabyte, so that a whole one is allocated
 _LARGEST_TABLE = 2**32
+_SWITCH, _USUAL_SWITCH = 0.0005, 0.005  # seconds
 LARGE_FILE = 1 << 22  # bytes; fewer rows are learned before the memory is ready
 
 
@@ -70,6 +71,8 @@ def begin(args: Sequence[str]) -> None:
     """Before anything is imported."""
     if is_short(args):
         gc.disable()
+        # Threads that parse ahead wait for the one that imports at each of their steps, by default for 5 ms.
+        sys.setswitchinterval(_SWITCH)
         # Parsing and learning have threads of their own; those of NumPy's linear algebra would only be in their way.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -78,6 +81,7 @@ def loaded() -> None:
     """All is imported and the work begins: it may be long, so collect garbage, but not among what was imported."""
     signals.work_begins()
     if not gc.isenabled():
+        sys.setswitchinterval(_USUAL_SWITCH)
         gc.freeze()
         gc.enable()
 

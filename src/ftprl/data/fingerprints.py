@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +19,8 @@ _BLOCK = 1 << 20
 
 def ends_of(file: str) -> tuple[int, str]:
     """The size of a file, and the SHA-256 of its first and last 64 KiB."""
+    import hashlib  # loads OpenSSL: a run without checkpoints reads before it needs it
+
     if is_uri(file):
         from ftprl.data import uris
 

@@ -18,8 +18,7 @@ from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
 from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_kinds
-from ftprl.data.text_tables import named_columns
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_kinds, named_columns
 from ftprl.data.vectors import RowVectors
 from ftprl.errors import InvalidInput
 

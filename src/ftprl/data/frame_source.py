@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from ftprl._core import RecordParser, parser
@@ -20,10 +20,11 @@ from ftprl.data.ngrams import NO_GRAMS, Grams
 from ftprl.data.options import RECORDS
 from ftprl.data.parsing import LeftOut, Taking, with_remedy
 from ftprl.data.parts import ORIGIN
-from ftprl.data.prefetch import prefetched, usual_threads
+from ftprl.data.prefetch import Prefetch, usual_threads
 from ftprl.data.protocol import KINDS, Description, Position, Source, batches_behind
 from ftprl.data.text_settings import BATCH_ROWS, BATCH_VALUES
 from ftprl.errors import BadFormat, InvalidInput
+from ftprl.light import dataclass
 
 if TYPE_CHECKING:
     from ftprl.data.remote import Work, Workers
@@ -213,6 +214,46 @@ class _Reading:
         self.digest = start.digest
 
 
+@final
+class _Parsing:
+    """The blocks of a reading, parsed ahead by threads, by workers, or as they are taken."""
+
+    def __init__(self, source: FrameSource, reading: _Reading, threads: int) -> None:
+        settings, reader, workers = source._settings, source._reader, source._workers
+        self._prefetch: Prefetch[Any, ParsedBlock] | None = None
+        first = BlockParser(settings)
+        parsers = [first]
+
+        def work(job: Job) -> ParsedBlock:
+            try:
+                block_parser = parsers.pop()
+            except IndexError:
+                block_parser = BlockParser(settings)
+                block_parser.join(first)
+            parsed = block_parser.parse(job, reading.negative)
+            if parsed.problem is None:
+                parsers.append(block_parser)
+            return parsed
+
+        if workers is not None:
+            self._jobs, remote = source._remote(reading.start)
+            self.results: Generator[ParsedBlock] = workers.results(self._jobs, remote)
+            return
+        self._jobs = source._jobs(reading.start, threads)
+        if threads and reader.suits_threads:
+            self._prefetch = Prefetch(self._jobs, work, threads)
+            self.results = self._prefetch.results()
+        else:
+            self.results = (work(job) for job in self._jobs)
+
+    def close(self) -> None:
+        """End all threads and close the files, whatever was taken."""
+        self.results.close()
+        if self._prefetch is not None:
+            self._prefetch.close()
+        self._jobs.close()
+
+
 class Blocks(Protocol):
     """What a source needs of the data: its rows in blocks, from any part of a file on."""
 
@@ -246,6 +287,7 @@ class FrameSource(Source):
         self._reader, self._settings = reader, settings
         self._reading = _Reading(FramePosition())  # the last one
         self._workers: Workers | None = None
+        self._begun: tuple[int, _Reading, _Parsing] | None = None
 
     @property
     def settings(self) -> FrameSettings:
@@ -302,6 +344,24 @@ class FrameSource(Source):
         self._reading = _Reading(position)
         return self._read(self._reading, usual_threads() if threads is None else threads)
 
+    def begin(self, *, threads: int | None = None, digest: bool = True) -> None:
+        """Start to parse ahead now: the next `read` from the first row on, with the same options, goes on from there.
+
+        Nothing happens without threads, and for data that is not in files. Whoever calls this calls `cancel` in the
+        end.
+        """
+        self.cancel()
+        count = usual_threads() if threads is None else threads
+        if count and self.files and self._workers is None and self._reader.suits_threads:
+            reading = _Reading(self.start if digest else self.start.without_digest())
+            self._begun = count, reading, _Parsing(self, reading, count)
+
+    def cancel(self) -> None:
+        """End what `begin` has started, unless `read` has taken it over."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun[2].close()
+
     def _own(self, position: Position) -> FramePosition:
         if not isinstance(position, FramePosition):
             raise InvalidInput(
@@ -319,29 +379,16 @@ class FrameSource(Source):
         raise AssertionError("data in memory is read by this process")
 
     def _read(self, reading: _Reading, threads: int) -> Generator[tuple[Batch, FramePosition]]:
-        first = BlockParser(self._settings)
-        parsers = [first]
-
-        def work(job: Job) -> ParsedBlock:
-            try:
-                block_parser = parsers.pop()
-            except IndexError:
-                block_parser = BlockParser(self._settings)
-                block_parser.join(first)
-            parsed = block_parser.parse(job, reading.negative)
-            if parsed.problem is None:
-                parsers.append(block_parser)
-            return parsed
-
-        jobs: Generator[Any] = self._jobs(reading.start, threads)
-        if self._workers is not None:
-            jobs, remote = self._remote(reading.start)
-            done = self._workers.results(jobs, remote)
+        begun = self._begun
+        if begun is not None and (begun[0], begun[1].start) == (threads, reading.start) and self._workers is None:
+            self._begun = None
+            _, reading, parsing = begun
+            self._reading = reading
         else:
-            with_threads = threads and self._reader.suits_threads
-            done = prefetched(jobs, work, threads) if with_threads else (work(job) for job in jobs)
-        with closing(jobs), closing(done):
-            for result in done:
+            self.cancel()
+            parsing = _Parsing(self, reading, threads)
+        with closing(parsing):
+            for result in parsing.results:
                 parsed = self._agreeing(result, reading.negative)
                 yield from self._batches_of(parsed, reading)
                 if parsed.problem is not None:

@@ -13,9 +13,10 @@ from ftprl.data.frame_opening import known_plan_of
 from ftprl.data.labels import LabelRule
 from ftprl.data.options import ReadingOptions
 from ftprl.data.records import MOST_NAMES
+from ftprl.data.tables import named_columns
 from ftprl.data.text import TextSource
 from ftprl.data.text_settings import TextSettings, settings_of
-from ftprl.data.text_tables import named_columns, settled_source
+from ftprl.data.text_tables import settled_source
 
 if TYPE_CHECKING:
     from ftprl._core import ColumnCounts

@@ -153,6 +153,20 @@ class Source(Protocol):
         """The settings of `ftprl.data.open`, as JSON values, with which other data is read in the same way."""
 
 
+@runtime_checkable
+class ReadsAhead(Protocol):
+    """A source that can begin to parse before it is read."""
+
+    def begin(self, *, threads: int | None = None, digest: bool = True) -> None:
+        """Start to parse ahead now: the next `read` from the first row on, with the same options, goes on from there.
+
+        Whoever calls this calls `cancel` in the end.
+        """
+
+    def cancel(self) -> None:
+        """End what `begin` has started, unless `read` has taken it over."""
+
+
 @final
 class Description(NamedTuple):
     """What is read: the files, their format, what each column is for, what the labels become."""

@@ -14,8 +14,7 @@ from ftprl.data.frame_opening import known_plan_of, settings_for_plan
 from ftprl.data.options import FRAME, ReadingOptions
 from ftprl.data.protocol import BESIDE
 from ftprl.data.remote_columns import PartSource
-from ftprl.data.tables import SAMPLE_ROWS
-from ftprl.data.text_tables import named_columns
+from ftprl.data.tables import SAMPLE_ROWS, named_columns
 from ftprl.errors import InvalidInput
 
 _ORIGIN = "<dataset>"

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, final
 
 from ftprl._core import first_row, look_at
-from ftprl.data.columns import NAMED, ColumnSample, kind_of_text
+from ftprl.data.columns import NAMED, ColumnSample, bucket_entry, kind_of_text
 from ftprl.data.files import Stream, shown
 from ftprl.data.labels import LabelRule, of_values
+from ftprl.data.options import ReadingOptions, column_name, column_names
 from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.errors import BadFormat, InvalidInput
 
@@ -245,3 +246,25 @@ def nearest(name: str, names: Sequence[str]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Some names, for a message."""
     return (", ".join(repr(name[:40]) for name in names[:8]) or "(none)") + (", ..." if len(names) > 8 else "")
+
+
+def named_columns(options: ReadingOptions) -> NamedColumns:
+    """The columns whose kind the options name."""
+    return NamedColumns(
+        label=None if options.label is None else column_name(options.label),
+        weight=None if options.weight is None else _weight_column(options.weight),
+        delay_column=None if options.delay_column is None else column_name(options.delay_column),
+        ignore=column_names(options.ignore),
+        categorical=column_names(options.categorical),
+        numeric=column_names(options.numeric),
+        text=column_names(options.text),
+        boolean=column_names(options.boolean),
+        date=column_names(options.date),
+        bucket=dict(bucket_entry(entry) for entry in column_names(options.bucket)),
+    )
+
+
+def _weight_column(weight: object) -> str:
+    if not isinstance(weight, str | int | float):
+        raise InvalidInput(f"weight= needs the name of a column, got {type(weight).__name__}; name one of the table.")
+    return column_name(weight)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ftprl.data import ngrams, separators, tables
-from ftprl.data.columns import bucket_entry, known_plan, settle
+from ftprl.data.columns import known_plan, settle
 from ftprl.data.files import Stream, lasts
 from ftprl.data.interactions import checked
 from ftprl.data.labels import LabelRule, needs_values
-from ftprl.data.options import ReadingOptions, column_name, column_names
+from ftprl.data.options import ReadingOptions
 from ftprl.data.text import TextSource
 from ftprl.data.text_settings import TextSettings, settings_of
 from ftprl.errors import InvalidInput
@@ -18,7 +18,7 @@ from ftprl.errors import InvalidInput
 def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     """CSV or TSV files as a source."""
     assert options.format is not None
-    named = named_columns(options)
+    named = tables.named_columns(options)
     kinds = named.kinds()
     if kinds and options.columns is not None:
         other = next(iter(kinds.values()))
@@ -43,28 +43,6 @@ def settled_source(files: tuple[str, ...], settle_by: Callable[[Stream], tuple[T
         stream.close()
         return TextSource(files, settings, None)
     return TextSource(files, settings, (stream, data))
-
-
-def named_columns(options: ReadingOptions) -> tables.NamedColumns:
-    """The columns whose kind the options name."""
-    return tables.NamedColumns(
-        label=None if options.label is None else column_name(options.label),
-        weight=None if options.weight is None else _weight_column(options.weight),
-        delay_column=None if options.delay_column is None else column_name(options.delay_column),
-        ignore=column_names(options.ignore),
-        categorical=column_names(options.categorical),
-        numeric=column_names(options.numeric),
-        text=column_names(options.text),
-        boolean=column_names(options.boolean),
-        date=column_names(options.date),
-        bucket=dict(bucket_entry(entry) for entry in column_names(options.bucket)),
-    )
-
-
-def _weight_column(weight: object) -> str:
-    if not isinstance(weight, str | int | float):
-        raise InvalidInput(f"weight= needs the name of a column, got {type(weight).__name__}; name one of the table.")
-    return column_name(weight)
 
 
 def _settle(

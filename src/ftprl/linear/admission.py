@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ftprl._core import admit
 from ftprl.data import Batch
 from ftprl.errors import BadModel, InvalidInput
-from ftprl.linear.names import parse_size
+from ftprl.linear.name_budget import parse_size
 
 FILTER = 1_000_000  # bytes of a filter, unless another size is asked for
 _LARGEST = 2**32

@@ -12,40 +12,15 @@ from numpy.typing import NDArray
 
 from ftprl._core import NameTable
 from ftprl.data import Batch
-from ftprl.errors import BadModel, InvalidInput
+from ftprl.errors import BadModel
 from ftprl.linear.model_file import Tensor, joined_bytes, unpack_bytes
+from ftprl.linear.name_budget import BUDGET
 
 if TYPE_CHECKING:
     from ftprl.data.batch import RowNames
 
-BUDGET = 64_000_000  # bytes, unless another is asked for
-LARGEST_BUDGET = 2**40
 HASHES, SIZES, TEXT = TENSORS = ("names.hashes", "names.sizes", "names.text")
 _NO_PRODUCTS: Mapping[str, Any] = {"bytes": 0, "full_row": None}  # of models without interactions, and of older ones
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-
-
-def parse_budget(value: object) -> int:
-    """A number of bytes: 64000000, "64MB", "1GB"; 0 or False for no names.
-
-    >>> parse_budget("64MB"), parse_budget(1000), parse_budget(False)
-    (64000000, 1000, 0)
-    """
-    size = 0 if value is False else parse_size(value)
-    if size is None:
-        raise InvalidInput(f"names= needs a size such as 64MB or 1GB, or 0 for no names, got {value!r:.40}; pass one.")
-    return size
-
-
-def parse_size(value: object) -> int | None:
-    """A number of bytes, 64000000 or "64MB"; None for anything else."""
-    text = str(value).strip().upper().replace(" ", "")
-    digits = text.rstrip("KMGIB")
-    try:
-        size = float(digits) * _UNITS[text[len(digits) :]] if not isinstance(value, bool) else -1.0
-    except (ValueError, KeyError):
-        size = -1.0
-    return int(size) if 0 <= size <= LARGEST_BUDGET else None
 
 
 @final

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.linear.names import LARGEST_BUDGET, Names
+from ftprl.linear.name_budget import LARGEST_BUDGET
+from ftprl.linear.names import Names
 
 if TYPE_CHECKING:
     from ftprl.data import Source

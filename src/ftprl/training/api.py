@@ -16,7 +16,7 @@ from ftprl.cluster.fault import ClusterFault
 from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN, STDOUT, is_uri
 from ftprl.data.ngrams import GramsOption
-from ftprl.data.text import TextSource
+from ftprl.data.protocol import ReadsAhead
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.training.run_options import check_calibrate, check_compact, options_of_run
 from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model, set_admission
@@ -297,9 +297,13 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
             old, version = None, None
             data = readers.as_data(data)
             model, source = new_model(
-                data, model_options(arguments), RECEIPT if receipt is None else receipt, names, classes
+                data,
+                model_options(arguments),
+                RECEIPT if receipt is None else receipt,
+                names,
+                classes,
+                opened=lambda opened: connections.enter_context(_reading_ahead(opened, arguments)),
             )
-            connections.enter_context(_reading_ahead(source, arguments))
         else:
             from ftprl.training.checkpoint import load_resumed  # most runs do without
 
@@ -381,10 +385,10 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
 
 @contextmanager
 def _reading_ahead(source: readers.Source, arguments: Mapping[str, Any]) -> Iterator[None]:
-    """Have text parsed while the rest of the program is loaded, where it is read from its first row on."""
+    """Have files parsed while the rest of the program is loaded, where they are read from the first row on."""
     threads, passes = arguments["threads"], arguments["passes"]
     is_plain = arguments["cache"] is None and arguments["engine"] in (None, "local")
-    if not (isinstance(source, TextSource) and is_plain and threads in (None, 1, 2)):
+    if not (isinstance(source, ReadsAhead) and is_plain and threads in (None, 1, 2)):
         yield
         return
     source.begin(threads=threads, digest=arguments["checkpoint"] is not None or passes not in (None, 1))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ftprl.data import Batch, Source
 from ftprl.errors import BadModel, InvalidInput, OutOfMemory
-from ftprl.linear.names import parse_size
+from ftprl.linear.name_budget import parse_size
 from ftprl.training.passes import rows_of
 
 MEMORY = 1_000_000_000  # bytes of rows that wait, unless another limit is asked for

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,16 +16,16 @@ from ftprl.data.options import DIM
 from ftprl.data.parts import Parts
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, InvalidInput
-from ftprl.linear.admission import Admission
-from ftprl.linear.admission import parse as parse_admission
-from ftprl.linear.bounds import parse_bounds
-from ftprl.linear.classes import ClassTable, table_of
-from ftprl.linear.engine import Engine
-from ftprl.linear.model import Model
-from ftprl.linear.names import BUDGET, Names, parse_budget
+from ftprl.linear.name_budget import BUDGET, parse_budget
 from ftprl.linear.spec import Spec
 from ftprl.losses import CLASS_LOSSES, LOSSES
 from ftprl.options import names
+
+# All else is imported in the functions: data is parsed ahead before its model is made (`ftprl.training.api`).
+if TYPE_CHECKING:
+    from ftprl.linear.classes import ClassTable
+    from ftprl.linear.model import Model
+    from ftprl.linear.names import Names
 
 SPEC = names("Spec")
 READING = names("open")
@@ -67,11 +67,17 @@ def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
 
 
 def new_model(
-    data: Any, options: Options, receipt: bool, names: object = None, classes: Any = None
+    data: Any,
+    options: Options,
+    receipt: bool,
+    names: object = None,
+    classes: Any = None,
+    opened: Callable[[readers.Source], object] | None = None,
 ) -> tuple[Model, readers.Source]:
     """A model that has learned nothing, and its data; `names` is the budget for the names of features.
 
-    `classes` are how many there may be, or their labels.
+    `classes` are how many there may be, or their labels. `opened` is called with the data once it is open and all is
+    known that can be refused about it.
     """
     budget = BUDGET if names is None else parse_budget(names)
     settings = {"scale": "auto", **_pick(options, SPEC)}
@@ -82,6 +88,8 @@ def new_model(
     settings = _with_additions(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
+        if opened is not None:
+            opened(data)
         return _new(spec, receipt, data, budget, table), data
     spec = Spec(**settings)
     source = readers.open(
@@ -97,11 +105,16 @@ def new_model(
     if columns is not None and "label" not in columns.values() and not _has_own_labels(data, options):
         some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
         raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
+    if opened is not None:
+        opened(source)
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return _new(spec, receipt, source, budget, table), source
 
 
 def _new(spec: Spec, receipt: bool, source: readers.Source, budget: int, table: ClassTable | None) -> Model:
+    from ftprl.linear.engine import Engine
+    from ftprl.linear.model import Model
+
     engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
     return Model(engine, source.to_dict(), names=_names(source, budget), classes=table)
 
@@ -110,6 +123,8 @@ def _class_table(data: Any, options: Options, settings: Options, classes: Any) -
     """The classes of a new model, with a loss of several classes."""
     loss = data.to_dict()["loss"] if isinstance(data, readers.Source) else settings.get("loss", "logistic")
     if loss in CLASS_LOSSES:
+        from ftprl.linear.classes import table_of
+
         return table_of(classes, options.get("y"))
     if classes is not None:
         raise InvalidInput(
@@ -121,6 +136,11 @@ def _class_table(data: Any, options: Options, settings: Options, classes: Any) -
 
 def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Model:
     """A model that has learned nothing, for dicts that come one at a time; `classes` are the labels of several."""
+    from ftprl.linear.classes import table_of
+    from ftprl.linear.engine import Engine
+    from ftprl.linear.model import Model
+    from ftprl.linear.names import Names
+
     settings = {"scale": "auto", "dim": DIM, **_pick(options, SPEC)}
     _check_tau(settings)
     table = None if classes is None else table_of(classes)
@@ -140,7 +160,11 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
 
 def _names(source: readers.Source, budget: int) -> Names | None:
     """What keeps the names of a source's features; those that are numbers need none."""
-    return Names(budget) if budget and source.to_dict()["format"] not in readers.NUMBERED else None
+    if not budget or source.to_dict()["format"] in readers.NUMBERED:
+        return None
+    from ftprl.linear.names import Names
+
+    return Names(budget)
 
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
@@ -182,6 +206,9 @@ def set_admission(model: Model, rule: str | None, *, is_new: bool) -> None:
     """Have a new model leave rare features out by this rule; one that is resumed goes on with its own."""
     if rule is None:
         return
+    from ftprl.linear.admission import Admission
+    from ftprl.linear.admission import parse as parse_admission
+
     parse_admission(rule)
     if model.engine.receipt:
         raise InvalidInput(
@@ -270,6 +297,8 @@ def _check_classes(old: Model, classes: Any) -> None:
     """Refuse other classes than the model was made for."""
     if classes is None:
         return
+    from ftprl.linear.classes import table_of
+
     most = 0 if old.class_table is None else old.class_table.most
     wanted = table_of(classes)
     if wanted.most != most or wanted.labels != (old.classes or ())[: len(wanted)]:
@@ -278,6 +307,8 @@ def _check_classes(old: Model, classes: Any) -> None:
 
 def _check_spec(spec: Spec, options: Options) -> None:
     """Refuse a setting of the model that differs from what it was trained with."""
+    from ftprl.linear.bounds import parse_bounds
+
     kept = {field: getattr(spec, field) for field in (*SPEC, "retired", "classes")}
     for name, value in _pick(options, SPEC).items():
         if name == "scale":  # those of today, or those it began with

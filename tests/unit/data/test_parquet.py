@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import threading
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import ftprl
 from ftprl import data
 from ftprl.data.parquet import ParquetPages, open_pages
+from ftprl.data.protocol import ReadsAhead
 from ftprl.errors import BadFormat, FtprlError
 
 TEXTS = ["", "a", "Rome", "São Paulo", "x" * 70, "a,b", "10", "true"]
@@ -330,3 +332,54 @@ def test_rows_of_many_categories_are_those_of_csv(
     for one, other in zip(text, found, strict=True):
         for name in ("indptr", "indices", "values", "y", "weight"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_what_was_begun_is_read_once_and_ends_with_its_source(tmp_path: Path) -> None:
+    """`begin` parses ahead: the next reading from the start takes it over, any other starts by itself."""
+    path = str(tmp_path / "a.parquet")
+    rng = np.random.default_rng(3)
+    cells = {"y": rng.integers(0, 2, 40_000), "a": [f"a{i}" for i in range(40_000)], "x": rng.normal(size=40_000)}
+    pq.write_table(pa.table(cells), path, row_group_size=15_000)
+    before = threading.active_count()
+    source = data.open(path, label="y", dim=2**10)
+    assert isinstance(source, ReadsAhead)
+
+    def rows(threads: int, digest: bool = True) -> list[tuple[int, list[int]]]:
+        read = source.read(threads=threads, digest=digest)
+        return [(place.to_dict()["rows"], batch.indices.tolist()) for batch, place in read]
+
+    expected, digest = rows(0), source.digest()
+    for threads, with_digest in ((1, True), (2, True), (1, False), (0, True)):
+        source.begin(threads=1)
+        assert rows(threads, with_digest) == expected
+        assert source.digest() == (digest if with_digest else None)
+        assert threading.active_count() == before
+        assert rows(1) == expected  # once more, without having begun
+    source.begin(threads=2)
+    source.cancel()
+    assert threading.active_count() == before
+    assert rows(1) == expected
+    source.begin(threads=1)
+    source.read(threads=1).close()  # it was never started
+    source.cancel()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_columns_with_pages_of_other_sizes_are_decompressed_together(tmp_path: Path, count: int) -> None:
+    """Two columns at a time: their pages and dictionaries end at other rows, and some are not compressed at all."""
+    rng = np.random.default_rng(count)
+    rows = 30_000
+    cells: dict[str, Any] = {}
+    for k in range(count):
+        cells[f"distinct{k}"] = [f"{n:0{4 + 13 * k}x}" for n in rng.integers(0, 1 << 44, rows).tolist()]
+        cells[f"number{k}"] = rng.normal(size=rows).round(1 + k)
+        cells[f"few{k}"] = rng.choice(TEXTS, rows)
+        cells[f"random{k}"] = [rng.bytes(int(n)) for n in rng.integers(0, 90, rows)]
+    codecs = {name: ("none" if at % 3 == 1 else "snappy") for at, name in enumerate(cells)}
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table(cells), path, compression=codecs, data_page_size=7000, dictionary_pagesize_limit=30_000)
+    pages = open_pages(path, {})
+    assert pages is not None
+    with closing(pages):
+        assert read(pages, 0, "categorical").to_pydict() == pq.read_table(path).to_pydict()

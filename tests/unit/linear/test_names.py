@@ -14,7 +14,8 @@ from ftprl import data
 from ftprl._core import NameTable
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import model_file
-from ftprl.linear.names import Names, parse_budget
+from ftprl.linear.name_budget import parse_budget
+from ftprl.linear.names import Names
 
 ROWS = [
     {"city": "Rome", "age": 31, "note": "Very good", "new": True, "y": 1},

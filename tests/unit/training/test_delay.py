@@ -16,7 +16,7 @@ from ftprl.cli.app import run as command
 from ftprl.data import Batch
 from ftprl.errors import BadModel, FtprlError, InvalidInput
 from ftprl.linear import Engine, Model, Spec
-from ftprl.linear.names import parse_size
+from ftprl.linear.name_budget import parse_size
 from ftprl.training import train
 from ftprl.training.delay import Waiting, parse_memory
 from ftprl.training.holdout import only_scored

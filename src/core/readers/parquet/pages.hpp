@@ -78,16 +78,18 @@ public:
     // Goes to the next page with rows. There has to be one.
     void advance() {
         while (rows == 0) {
-            const PageHead head = next_head();
-            if (head.kind == PageHead::DICTIONARY) {
-                set_dictionary(head);
-            } else if (head.kind == PageHead::DATA || head.kind == PageHead::DATA_V2) {
-                set_page(head);
-                skip(0);
+            if (has_open_dictionary_) {
+                set_dictionary();
             } else {
-                pass_over(static_cast<std::size_t>(head.size));
+                look();
             }
         }
+    }
+
+    // Looks at what comes next, unless there are rows; whether it is a dictionary, which `advance` decompresses.
+    bool looks_at_dictionary() {
+        if (rows == 0 && !has_open_dictionary_) look();
+        return has_open_dictionary_;
     }
 
     // Counts rows as read. The end of a page has to be what it should be, and its memory may be used again.
@@ -106,6 +108,15 @@ public:
     }
     const Byte* ready() const noexcept { return is_partial_ ? unsnapper_.at() : values_end; }
 
+    // Whether the page is decompressed as far as it was needed.
+    bool is_partial() const noexcept { return is_partial_; }
+
+    // Has about as many bytes of two pages ready as the next rows of each need.
+    static void prepare_both(Pages& one, std::size_t count, Pages& other, std::size_t other_count) {
+        if (!one.is_partial_ || !other.is_partial_) return;
+        Unsnapper::run_both(one.unsnapper_, one.expected_end(count), other.unsnapper_, other.expected_end(other_count));
+    }
+
     // Which of the next `count` rows have a value, as numbers 0 and 1; null when all of them have.
     const std::uint32_t* levels(std::size_t count) {
         if (!is_optional_ || levels_.take_run(1, count)) return nullptr;
@@ -117,6 +128,27 @@ public:
 
 private:
     static constexpr std::size_t HEAD = std::size_t{1} << 12;  // bytes in which the head of a page is looked for
+
+    // Up to where `count` rows reach, if all rows of the page take as many bytes.
+    const Byte* expected_end(std::size_t count) const noexcept {
+        const auto left = static_cast<std::size_t>(values_end - unsnapper_.at());
+        return unsnapper_.at() +
+               (count >= rows ? left
+                              : static_cast<std::size_t>(static_cast<double>(left) * static_cast<double>(count) /
+                                                         static_cast<double>(rows)));
+    }
+
+    void look() {
+        const PageHead head = next_head();
+        if (head.kind == PageHead::DICTIONARY) {
+            open_dictionary(head);
+        } else if (head.kind == PageHead::DATA || head.kind == PageHead::DATA_V2) {
+            set_page(head);
+            skip(0);
+        } else {
+            pass_over(static_cast<std::size_t>(head.size));
+        }
+    }
 
     // What stands before the next page, which is within its column.
     PageHead next_head() {
@@ -175,14 +207,20 @@ private:
         }
     }
 
-    void set_dictionary(const PageHead& head) {
+    void open_dictionary(const PageHead& head) {
         if (head.encoding != PLAIN && head.encoding != PLAIN_DICTIONARY) throw Damaged("a dictionary in another form");
         if (head.values < 0) throw Damaged("a dictionary without a size");
         open(static_cast<std::size_t>(head.size), true, head.full_size);
-        prepare(static_cast<std::size_t>(head.full_size));
+        has_open_dictionary_ = true;
+        dictionary_size_ = static_cast<std::size_t>(head.values);
+    }
+
+    void set_dictionary() {
+        has_open_dictionary_ = false;
+        prepare(static_cast<std::size_t>(values_end - values));
         const auto there = static_cast<std::size_t>(values_end - values);
         const std::size_t width = width_of(type_);
-        const auto size = static_cast<std::size_t>(head.values);
+        const std::size_t size = dictionary_size_;
         if (there / (width == 0 ? 4 : width) < size) throw Damaged("a dictionary that ends too early");
         if (in_window_ != 0 || there == 0) {
             content_.resize(0);
@@ -212,7 +250,13 @@ private:
         ends[0] = 0;
         for (std::size_t i = 0; i < made.size; ++i) {
             const std::size_t size = text_size(p, end);
-            std::memmove(out, p + 4, size);
+            if (size <= 16 && p + 4 + size - out >= 16) {  // nothing that is still to be read is overwritten
+                Byte text[16];
+                std::memcpy(text, p + 4, 16);
+                std::memcpy(out, text, 16);
+            } else {
+                std::memmove(out, p + 4, size);
+            }
             out += size;
             ends[i + 1] = static_cast<std::int32_t>(out - first);
             p += 4 + size;
@@ -269,8 +313,10 @@ private:
 
     Stream stream_;
     Unsnapper unsnapper_;
-    bool is_partial_ = false;    // the page is decompressed as far as it was needed
-    std::size_t in_window_ = 0;  // bytes of a page that is not compressed: its values stand there
+    bool is_partial_ = false;           // the page is decompressed as far as it was needed
+    bool has_open_dictionary_ = false;  // a dictionary is next, and not yet decompressed
+    std::size_t dictionary_size_ = 0;   // entries
+    std::size_t in_window_ = 0;         // bytes of a page that is not compressed: its values stand there
     Decompress decompress_;
     Physical type_;
     Codec codec_;

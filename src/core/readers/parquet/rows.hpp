@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,7 +22,8 @@ struct Cells {
     std::size_t missing = 0;
     std::size_t data = 0;          // the first number; of texts, where each begins, and where the last ends
     std::size_t valid = 0;         // a bit for each row, where some are missing
-    std::size_t texts = 0;         // the bytes of all texts
+    std::size_t lane = 0;          // which of the memories of texts has those of the column
+    std::size_t texts = 0;         // the first byte of its texts there
     Buffer<std::int64_t> offsets;  // in place of those at `data`, for texts that begin as numbers of entries
     std::shared_ptr<const Dictionary> dictionary;
 };
@@ -29,8 +31,8 @@ struct Cells {
 struct Rows {
     std::size_t count = 0;
     std::vector<Cells> columns;
-    Buffer<Byte> fixed;  // what has a size that is known before
-    Buffer<Byte> texts;
+    Buffer<Byte> fixed;                 // what has a size that is known before
+    std::array<Buffer<Byte>, 2> texts;  // of columns that are read at the same time
 
     const Byte* data(const Cells& cells) const noexcept {
         const auto* const own = reinterpret_cast<const Byte*>(cells.offsets.data());
@@ -68,11 +70,18 @@ public:
         rows->count = std::min(most, left_);
         if (rows->count == 0) return rows;
         rows->columns.resize(columns_.size());
+        read_dictionaries();
         std::size_t size = 0;
         for (std::size_t i = 0; i < columns_.size(); ++i) size = arrange(columns_[i], *rows, rows->columns[i], size);
         rows->fixed.reserve(size + SLACK);
         rows->fixed.resize(size);
-        for (std::size_t i = 0; i < columns_.size(); ++i) read_column(*columns_[i].pages, *rows, rows->columns[i]);
+        std::size_t read_before = 0;  // a column that was read together with one in front of it
+        for (std::size_t i = 0; i < columns_.size(); ++i) {
+            if (i != 0 && i == read_before) continue;
+            const std::size_t partner = partner_of(i, read_before);
+            read_columns(*rows, i, partner);
+            if (partner < columns_.size()) read_before = partner;
+        }
         left_ -= rows->count;
         return rows;
     }
@@ -87,6 +96,31 @@ private:
 
     static constexpr std::size_t GUESS = std::size_t{1} << 16;  // bytes of text for which space is made at a time
     static constexpr std::size_t AHEAD = std::size_t{1} << 12;  // bytes that are decompressed at a time
+
+    // Dictionaries that come next are decompressed two at a time.
+    void read_dictionaries() {
+        Pages* waiting = nullptr;
+        for (Column& column : columns_) {
+            Pages& pages = *column.pages;
+            if (!pages.looks_at_dictionary()) continue;
+            if (waiting == nullptr) {
+                waiting = &pages;
+                continue;
+            }
+            Pages::prepare_both(*waiting, left_, pages, left_);
+            waiting->advance();
+            pages.advance();
+            waiting = nullptr;
+        }
+    }
+
+    // The next column that has something to decompress, as column i has; there may be none.
+    std::size_t partner_of(std::size_t i, std::size_t read_before) const noexcept {
+        const bool has_partner = columns_[i].pages->is_partial();
+        std::size_t k = std::max(i, read_before) + 1;
+        while (has_partner && k < columns_.size() && !columns_[k].pages->is_partial()) ++k;
+        return has_partner ? k : columns_.size();
+    }
 
     static std::size_t aligned(std::size_t size) noexcept { return (size + 63) / 64 * 64; }
 
@@ -110,29 +144,66 @@ private:
         return cells.data + aligned(size);
     }
 
-    void read_column(Pages& pages, Rows& rows, Cells& cells) {
-        Byte* const valid = rows.fixed.data() + cells.valid;
-        std::memset(valid, 0xff, (rows.count + 7) / 8);
-        if (cells.form == Form::booleans) std::memset(rows.fixed.data() + cells.data, 0, (rows.count + 7) / 8);
-        cells.texts = rows.texts.size();
+    // How far the cells of a column are read.
+    struct Progress {
+        Pages& pages;
+        Cells& cells;
         std::size_t row = 0;
-        while (row < rows.count) {
-            pages.advance();
-            const std::size_t part = std::min(rows.count - row, pages.rows);
-            const std::uint32_t* const levels = pages.levels(part);
-            std::size_t present = part;
-            if (levels != nullptr) {
-                present = mark_present(valid, row, levels, part);
-                cells.missing += part - present;
-            }
-            if (cells.form == Form::codes && (!pages.is_coded || pages.dictionary != cells.dictionary)) {
-                spell_out(rows, cells, row);
-            }
-            read_part(pages, rows, cells, row, part, present == part ? nullptr : levels, present);
-            pages.skip(part);
-            row += part;
+    };
+
+    // Reads column i, and a second one with it, if there is one: page by page, two pages of which are decompressed at a
+    // time.
+    void read_columns(Rows& rows, std::size_t i, std::size_t partner) {
+        Progress one = begin(rows, i, 0);
+        if (partner >= columns_.size()) {
+            while (one.row < rows.count) read_page(rows, one);
+            return end(rows, one.cells);
         }
+        Progress other = begin(rows, partner, 1);
+        while (one.row < rows.count || other.row < rows.count) {
+            if (one.row < rows.count && other.row < rows.count) {
+                one.pages.advance();
+                other.pages.advance();
+                Pages::prepare_both(one.pages, rows.count - one.row, other.pages, rows.count - other.row);
+            }
+            if (one.row < rows.count) read_page(rows, one);
+            if (other.row < rows.count) read_page(rows, other);
+        }
+        end(rows, one.cells);
+        end(rows, other.cells);
+    }
+
+    Progress begin(Rows& rows, std::size_t i, std::size_t lane) {
+        Cells& cells = rows.columns[i];
+        std::memset(rows.fixed.data() + cells.valid, 0xff, (rows.count + 7) / 8);
+        if (cells.form == Form::booleans) std::memset(rows.fixed.data() + cells.data, 0, (rows.count + 7) / 8);
+        cells.lane = lane;
+        cells.texts = rows.texts[lane].size();
+        return {*columns_[i].pages, cells};
+    }
+
+    static void end(Rows& rows, Cells& cells) noexcept {
         if (cells.form == Form::texts) offsets_of(rows, cells)[rows.count] = text_end(rows, cells);
+    }
+
+    // The next rows, as far as they are in one page.
+    void read_page(Rows& rows, Progress& progress) {
+        Pages& pages = progress.pages;
+        Cells& cells = progress.cells;
+        pages.advance();
+        const std::size_t row = progress.row, part = std::min(rows.count - row, pages.rows);
+        const std::uint32_t* const levels = pages.levels(part);
+        std::size_t present = part;
+        if (levels != nullptr) {
+            present = mark_present(rows.fixed.data() + cells.valid, row, levels, part);
+            cells.missing += part - present;
+        }
+        if (cells.form == Form::codes && (!pages.is_coded || pages.dictionary != cells.dictionary)) {
+            spell_out(rows, cells, row);
+        }
+        read_part(pages, rows, cells, row, part, present == part ? nullptr : levels, present);
+        pages.skip(part);
+        progress.row += part;
     }
 
     void read_part(Pages& pages, Rows& rows, Cells& cells, std::size_t row, std::size_t part,
@@ -237,7 +308,8 @@ private:
             read_codes(pages, codes(present), present);
             for (std::size_t i = 0, next = 0; i < part; ++i) {
                 offsets[row + i] = text_end(rows, cells);
-                if (levels == nullptr || levels[i] != 0) add_entry(rows, *pages.dictionary, codes_.data()[next++]);
+                if (levels == nullptr || levels[i] != 0)
+                    add_entry(rows.texts[cells.lane], *pages.dictionary, codes_.data()[next++]);
             }
             return;
         }
@@ -249,16 +321,17 @@ private:
         std::int64_t* const offsets = offsets_of(rows, cells);
         Byte* out = nullptr;
         const Byte* room_end = nullptr;
-        const auto keep = [&] { rows.texts.resize(static_cast<std::size_t>(out - rows.texts.data())); };
+        Buffer<Byte>& texts = rows.texts[cells.lane];
+        const auto keep = [&] { texts.resize(static_cast<std::size_t>(out - texts.data())); };
         const auto make_room = [&](std::size_t size) {
             if (out != nullptr) keep();
-            rows.texts.reserve(size + GUESS + SLACK);
-            out = rows.texts.data() + rows.texts.size();
+            texts.reserve(size + GUESS + SLACK);
+            out = texts.data() + texts.size();
             room_end = out + size + GUESS;
         };
         make_room(0);
         for (std::size_t i = 0; i < part; ++i) {
-            offsets[row + i] = out - rows.texts.data() - static_cast<std::int64_t>(cells.texts);
+            offsets[row + i] = out - texts.data() - static_cast<std::int64_t>(cells.texts);
             if (levels != nullptr && levels[i] == 0) continue;
             if (pages.ready() - pages.values < 4) pages.prepare(AHEAD);
             const std::size_t size = text_size(pages.values, pages.values_end);
@@ -279,21 +352,18 @@ private:
         const Byte* const valid = rows.fixed.data() + cells.valid;
         for (std::size_t i = 0; i < row; ++i) {
             cells.offsets.data()[i] = text_end(rows, cells);
-            if ((valid[i / 8] >> (i % 8) & 1) != 0) add_entry(rows, *cells.dictionary, numbers[i]);
+            if ((valid[i / 8] >> (i % 8) & 1) != 0) add_entry(rows.texts[cells.lane], *cells.dictionary, numbers[i]);
         }
         cells.form = Form::texts;
         cells.dictionary.reset();
     }
 
-    static void add_entry(Rows& rows, const Dictionary& dictionary, std::uint32_t entry) {
+    static void add_entry(Buffer<Byte>& texts, const Dictionary& dictionary, std::uint32_t entry) {
         const std::int32_t* const ends = dictionary.ends.data() + entry;
-        add_text(rows, dictionary.bytes.data() + ends[0], static_cast<std::size_t>(ends[1] - ends[0]));
-    }
-
-    static void add_text(Rows& rows, const Byte* text, std::size_t size) {
-        rows.texts.reserve(size + SLACK);
-        copy_text(rows.texts.data() + rows.texts.size(), text, size);
-        rows.texts.resize(rows.texts.size() + size);
+        const auto size = static_cast<std::size_t>(ends[1] - ends[0]);
+        texts.reserve(size + SLACK);
+        copy_text(texts.data() + texts.size(), dictionary.bytes.data() + ends[0], size);
+        texts.resize(texts.size() + size);
     }
 
     static std::int64_t* offsets_of(Rows& rows, Cells& cells) noexcept {
@@ -301,7 +371,7 @@ private:
         return reinterpret_cast<std::int64_t*>(rows.fixed.data() + cells.data);
     }
     static std::int64_t text_end(const Rows& rows, const Cells& cells) noexcept {
-        return static_cast<std::int64_t>(rows.texts.size() - cells.texts);
+        return static_cast<std::int64_t>(rows.texts[cells.lane].size() - cells.texts);
     }
     static Damaged too_short() { return Damaged("a page that ends too early"); }
 

@@ -11,6 +11,7 @@
 #include "readers/parquet/stream.hpp"
 #include "readers/parquet/thrift.hpp"
 #include "readers/scan.hpp"
+#include "support/dispatch.hpp"
 #include "support/hash.hpp"
 
 namespace ftprl::parquet {
@@ -101,9 +102,30 @@ public:
     // Decompresses at least up to `until`, which is not behind the end.
     void run(const Byte* until) {
         while (out_ < until) {
-            in_->fill(std::min(left_, FILL));
-            run_quickly(until);
+            Quick quick = begin_quickly(until);
+            while (quick.fits() && quick.step()) {
+            }
+            end_quickly(quick);
             if (out_ < until) step();
+        }
+    }
+
+    // The same for two at once, until one of them is there. Where the next element begins is known only when this one
+    // was looked at: the processor has time for another page meanwhile, and two take little longer than one.
+    static void run_both(Unsnapper& one, const Byte* until, Unsnapper& other, const Byte* other_until) {
+        while (one.out_ < until && other.out_ < other_until) {
+            Quick quick = one.begin_quickly(until), other_quick = other.begin_quickly(other_until);
+            bool goes_on = true, other_goes_on = true;
+            while (goes_on && other_goes_on && quick.fits() && other_quick.fits()) {
+                goes_on = quick.step();
+                other_goes_on = other_quick.step();
+            }
+            goes_on = goes_on && quick.fits();
+            other_goes_on = other_goes_on && other_quick.fits();
+            one.end_quickly(quick);
+            other.end_quickly(other_quick);
+            if (!goes_on && one.out_ < until) one.step();
+            if (!other_goes_on && other.out_ < other_until) other.step();
         }
     }
 
@@ -122,20 +144,30 @@ private:
         left_ -= size;
     }
 
-    // Elements, as long as every one of them fits what is there on both sides: in each step a literal, if one comes
-    // next, and the copy behind it. Where a copy follows a copy, an empty literal is before it: a branch that depends
-    // on the data would be mispredicted so often that its cost is that of both.
-    void run_quickly(const Byte* until) {
-        const Byte* const begin = in_->data();
-        const Byte* p = begin;
-        const Byte* const end = p + std::min(left_, in_->there());
-        Byte* out = out_;
-        while (out < until && end - p > static_cast<std::ptrdiff_t>(2 * LONGEST) &&
-               stop_ - out >= static_cast<std::ptrdiff_t>(2 * LONGEST)) {
+    // Elements that fit what is there on both sides: in each step a literal, if one comes next, and the copy behind it.
+    // Where a copy follows a copy, an empty literal is before it: a branch that depends on the data would be
+    // mispredicted so often that its cost is that of both.
+    struct Quick {
+        Quick(const Unsnapper& of, const Byte* until) noexcept
+            : p(of.in_->data()),
+              out(of.out_),
+              first(of.first_),
+              p_end(p + std::min(of.left_, of.in_->there())),
+              out_end(of.stop_) {
+            const auto most = static_cast<std::ptrdiff_t>(2 * LONGEST);
+            p_end -= std::min(most, p_end - p);
+            out_end -= std::min(most - 1, out_end - out);
+            if (until < out_end) out_end = until;
+        }
+
+        bool fits() const noexcept { return p < p_end && out < out_end; }
+
+        // False where an element needs every check.
+        FTPRL_INSIDE bool step() noexcept {
             const std::size_t skipped = detail::LITERAL_BYTES[*p];
             std::memcpy(out, p + 1, 16);
             if (skipped > 17) {
-                if (skipped > 61) break;
+                if (skipped > 61) return false;
                 std::memcpy(out + 16, p + 17, 16);
                 std::memcpy(out + 32, p + 33, 16);
                 std::memcpy(out + 48, p + 49, 16);
@@ -144,11 +176,11 @@ private:
             out += skipped - (skipped != 0 ? 1 : 0);
             const Byte tag = *p;
             const std::size_t width = tag & 3u;
-            if (width == 0) continue;
+            if (width == 0) return true;
             const detail::CopyTag copy = detail::COPY_TAGS[tag];
             const std::size_t distance =
                 copy.high | static_cast<std::size_t>(ftprl::detail::load4(p + 1) & detail::DISTANCE_BITS[copy.width]);
-            if (distance - 1 >= static_cast<std::size_t>(out - first_)) break;  // none, or too far
+            if (distance - 1 >= static_cast<std::size_t>(out - first)) return false;  // none, or too far
             if (distance >= 16 && copy.count <= 16) {
                 std::memcpy(out, out - distance, 16);
             } else {
@@ -156,9 +188,23 @@ private:
             }
             p += width == 3 ? 5 : width + 1;
             out += copy.count;
+            return true;
         }
-        take(static_cast<std::size_t>(p - begin));
-        out_ = out;
+
+        const Byte* p;
+        Byte* out;
+        const Byte* first;
+        const Byte* p_end;
+        const Byte* out_end;
+    };
+
+    Quick begin_quickly(const Byte* until) {
+        in_->fill(std::min(left_, FILL));
+        return Quick(*this, until);
+    }
+    void end_quickly(const Quick& quick) noexcept {
+        take(static_cast<std::size_t>(quick.p - in_->data()));
+        out_ = quick.out;
     }
 
     // One element, with every check.
