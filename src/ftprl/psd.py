@@ -1,7 +1,7 @@
 """A positive semidefinite matrix is an array: ndim 0 means q·I, 1 means diag(q), 2 means a full matrix.
 
 `LowRank` is a multiple of I plus a matrix of low rank, in O(n rank) numbers: what `Full` and `Sketch` work with. The
-functions here take both; a set is given arrays, unless it says what it does with a `LowRank`.
+functions here take both; a set gets arrays, unless it has methods for a `LowRank`.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ def solve(Q: PSD, g: Vector) -> Vector:
 def dual_quad(Q: Matrix, g: Vector, move: Vector | None = None) -> float:
     """`gᵀ Q⁺ g`, or infinity when `g` is not in the range of `Q` (theory: 3.2 needs it there).
 
-    A full Q has no exact range: a part of g below 1e-7 of it that seems to lie outside is not dropped but paid for, by
+    A full Q has no exact range: a part of g below 1e-7 of it that seems to lie outside is not dropped but counted, by
     twice its length times that of `move` = x_t - x_{t+1}, which bounds what it can add to a round's regret.
     """
     if isinstance(Q, LowRank):

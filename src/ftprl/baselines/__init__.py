@@ -1,4 +1,4 @@
-"""What people would use instead, behind the same interface: no bound of FTPRL's applies to them."""
+"""Other algorithms with the same interface as FTPRL; its bounds do not apply to them."""
 
 from ftprl.baselines.adagrad import AdaGrad, AdaGradDual
 from ftprl.baselines.adaptive import AdaptiveDescent, PerCoordinateDescent

@@ -44,7 +44,7 @@ class AdaGrad(Learner[AdaGradState]):
         _check_rate(self.rate, self.feasible, self.full, "AdaGrad")
 
     def init(self, hint: ArrayLike | None = None) -> AdaGradState:
-        """The start."""
+        """The state before the first round."""
         refuse_hint(hint, "AdaGrad")
         return AdaGradState(starting_point(self.feasible, self.start), 0, _nothing(self.feasible, self.full))
 

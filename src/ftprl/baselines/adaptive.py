@@ -99,7 +99,7 @@ class PerCoordinateDescent(Learner[PerCoordinateState]):
             )
 
     def init(self, hint: ArrayLike | None = None) -> PerCoordinateState:
-        """The start."""
+        """The state before the first round."""
         refuse_hint(hint, "PerCoordinateDescent")
         return PerCoordinateState(starting_point(self.feasible, self.start), 0, np.zeros(self.feasible.dim))
 

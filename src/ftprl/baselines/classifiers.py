@@ -201,7 +201,7 @@ class LearnerClassifier(Classifier[LearnerState]):
         return SCALAR_LOSSES[self.loss]
 
     def init(self) -> LearnerState:
-        """The learner's start."""
+        """The learner's state before the first row."""
         state: LearnerState = self.learner.init()
         return state
 

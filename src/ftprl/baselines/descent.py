@@ -69,7 +69,7 @@ class GradientDescent(Learner[DescentState]):
         check_rate(self.rate, self.feasible, "GradientDescent")
 
     def init(self, hint: ArrayLike | None = None) -> DescentState:
-        """The start."""
+        """The state before the first round."""
         refuse_hint(hint, "GradientDescent")
         return DescentState(starting_point(self.feasible, self.start), 0, 0.0)
 
@@ -107,7 +107,7 @@ class LazyDescent(Learner[LazyState]):
         check_rate(self.rate, self.feasible, "LazyDescent")
 
     def init(self, hint: ArrayLike | None = None) -> LazyState:
-        """The start."""
+        """The state before the first round."""
         refuse_hint(hint, "LazyDescent")
         x = starting_point(self.feasible, self.start)
         return LazyState(x, 0, x, 0.0)

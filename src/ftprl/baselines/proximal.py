@@ -46,7 +46,7 @@ class Fobos(Learner[FobosState]):
         check.positive("l2", self.l2, zero=True)
 
     def init(self, hint: ArrayLike | None = None) -> FobosState:
-        """The start."""
+        """The state before the first round."""
         refuse_hint(hint, "Fobos")
         return FobosState(starting_point(self.feasible, self.start), 0, 0.0)
 
@@ -83,7 +83,7 @@ class Pegasos(Learner[LearnerState]):
         return Pegasos(L2Ball(dim, 1.0 / math.sqrt(check.positive("l2", l2))), l2)
 
     def init(self, hint: ArrayLike | None = None) -> LearnerState:
-        """The start."""
+        """The state before the first round."""
         refuse_hint(hint, "Pegasos")
         return LearnerState(starting_point(self.feasible, self.start), 0)
 

@@ -46,7 +46,7 @@ class Ledger(NamedTuple):
 
     @staticmethod
     def empty(dim: int, full: bool = False) -> Ledger:
-        """Nothing played."""
+        """The sums before the first round."""
         zero = np.zeros(dim)
         return Ledger(0, zero, zero, np.zeros((dim, dim)) if full else None, zero, False, 0.0, zero, zero)
 

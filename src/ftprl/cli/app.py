@@ -73,7 +73,7 @@ def run(args: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has seen enough
         return 141
     except MemoryError as error:
-        needed = f": {error}" if str(error) else ""  # NumPy says how much it needed
+        needed = f": {error}" if str(error) else ""  # NumPy's message has how much it needed
         return _refuse(f"out of memory{needed}; raise the memory limit (ulimit -v), or use fewer --bits or --threads 1")
     except UsageError as error:
         return _refuse(str(error))

@@ -94,7 +94,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
     if history:
         lines.append(f"{'rows':<14} {history['rows']}, {history['bad_rows']} bad rows skipped")
         if (delay := history.get("delay")) is not None:
-            after = "as a column says" if delay == "column" else f"{delay} row{'s'[: delay != 1]} after their row"
+            after = "as a column states" if delay == "column" else f"{delay} row{'s'[: delay != 1]} after their row"
             lines.append(f"{'labels':<14} arrived {after}; losses are those of the predictions at the row")
         loss = LOSSES[spec["loss"]]
         for name in ("progressive", "holdout"):

@@ -68,7 +68,7 @@ def is_short(args: Sequence[str]) -> bool:
 
 
 def begin(args: Sequence[str]) -> None:
-    """Before anything is imported."""
+    """Set up a short command; call it before anything else is imported."""
     if is_short(args):
         gc.disable()
         # Threads that parse ahead wait for the one that imports at each of their steps, by default for 5 ms.

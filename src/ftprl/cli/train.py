@@ -136,7 +136,7 @@ def train(
     if not quiet:
         print(f"{run}; wrote {output}", file=sys.stderr)
         _report_sparsity(run.model)
-    if run.progressive.above_baseline:  # the last line: it says that the model is of no use
+    if run.progressive.above_baseline:  # the last line: a warning that the model is of no use
         print(f"ftprl: {worse_than_baseline(run.progressive_loss, run.baseline)}", file=sys.stderr)
     if as_json:
         print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))

@@ -38,7 +38,7 @@ class Drift:
         return self.row is not None
 
     def text(self) -> str:
-        """In words.
+        """The alarm as a phrase.
 
         >>> Drift(None).text(), Drift(5120).text()
         ('no drift alarm', 'the loss has risen: alarm at row 5120')
@@ -64,7 +64,7 @@ class RunConfidence:
     drift: Drift
 
     def intervals(self) -> dict[str, MeanInterval]:
-        """Those that there are, by name."""
+        """The intervals that the run has, by name."""
         names = ("loss", "improvement", "calibration", "error_rate")
         return {name: interval for name in names if (interval := getattr(self, name)) is not None}
 
@@ -162,7 +162,7 @@ class RunMonitor:
 
     @property
     def drift(self) -> Drift:
-        """The alarm."""
+        """The drift alarm."""
         row = int(self._core.numbers[_ALARM_ROW])
         return Drift(row if row > 0 else None)
 

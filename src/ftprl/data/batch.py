@@ -1,4 +1,4 @@
-"""The one currency: some rows of sparse features, with labels and weights."""
+"""`Batch`: some rows of sparse features, with labels and weights; what every reader gives and every learner takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up click log: 13 counts, 26 categories from 3 to a million and a half values, and a hidden logistic model.
+"""A synthetic click log: 13 counts, 26 categories from 3 to a million and a half values, and a hidden logistic model.
 
 Values are heavy-tailed: the r-th of a column comes with a probability near 1/(r ln N). Every block of rows has its
 own random numbers, so that the first rows of a long log are those of a short one.
@@ -44,7 +44,7 @@ class Clicks:
 
 
 def generate(rows: int, seed: int, path: str | os.PathLike[str]) -> None:
-    """Write `rows` rows to `path`, whose suffix says how: .vw .csv .tsv .libsvm, and .gz or .zst behind it.
+    """Write `rows` rows to `path`, in the format of its suffix: .vw .csv .tsv .libsvm, and .gz or .zst behind it.
 
     >>> generate(1_000_000, 7, "clicks.vw.zst")  # doctest: +SKIP
     """

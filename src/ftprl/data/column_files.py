@@ -27,11 +27,11 @@ class ColumnFile(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """The columns of the file."""
 
     @property
     def groups(self) -> int:
-        """How many parts it has."""
+        """How many parts the file has."""
 
     def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
         """The rows of a part: of these columns, named as `nested.flat_fields` names them."""

@@ -15,7 +15,7 @@ ERRORS = (EOFError, OSError, zlib.error)  # what a decompressor raises for damag
 
 
 class Readable(Protocol):
-    """What has `read`."""
+    """An object with a method `read`."""
 
     def read(self, size: int = -1, /) -> bytes | None: ...
 

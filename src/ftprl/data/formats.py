@@ -140,7 +140,7 @@ def open(
     label
         The column with the label.
     delay_column
-        The column that says after how many rows the label of a row arrives.
+        The column with the number of rows after which the label of a row arrives.
     ignore, categorical, numeric, text, boolean, date
         Columns to leave out, and columns of categories, of numbers, of text, of true and false, and of dates or times
         [default: inferred from the first rows].

@@ -167,7 +167,7 @@ def decide(heads: Sequence[ColumnHead], named: NamedColumns) -> tuple[dict[str, 
 
 
 def sample_of(name: str, column: pa.ChunkedArray, kind: str) -> ColumnSample:
-    """What the cells of a column say."""
+    """A sample of the cells of a column."""
     if nested.is_list(column.type):
         return ColumnSample(len(column), column.null_count, column.null_count, example=b"[...]")
     cells = column.combine_chunks()

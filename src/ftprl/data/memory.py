@@ -23,7 +23,7 @@ _OF_FILES = tuple(name for name in OF_TABLES if name != "weight")
 @final
 @dataclass(frozen=True, slots=True)
 class RowPosition:
-    """A place behind `rows` rows."""
+    """The position behind the first `rows` rows."""
 
     rows: int = 0
 

@@ -40,7 +40,7 @@ class _LeftOpen:
         self.write, self.flush, self.closed = target.write, target.flush, False
 
     def close(self) -> None:
-        """Only note it."""
+        """Note that it was closed; whoever opened the file closes it."""
         self.closed = True
 
 

@@ -45,7 +45,7 @@ class Leaf(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it is by default."""
+        """The kind of the column unless an option names another."""
         kinds = {"number": "numeric", "text": "categorical"}
         return kinds.get(self.type, self.type)
 
@@ -81,7 +81,7 @@ class ParquetPages:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The path of the file."""
         return self._path
 
     def suits(self, kinds: Mapping[str, str]) -> bool:

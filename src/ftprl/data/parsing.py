@@ -165,7 +165,7 @@ class LeftOut:
         self._counts = kept
 
     def take(self) -> dict[int, int]:
-        """Those since the last call."""
+        """The rows left out since the last call."""
         counts, self._counts = self._counts, {}
         return counts
 

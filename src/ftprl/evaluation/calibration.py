@@ -62,7 +62,7 @@ class CalibrationBins:
         self._ends = (math.inf, -math.inf)
 
     def add(self, predictions: Vector, y: Vector, weight: Vector) -> None:
-        """Some more rows."""
+        """Add some more rows."""
         if not len(y):
             return
         if self._edges is None:

@@ -1,4 +1,4 @@
-"""The usual metrics of several classes: log loss, accuracy, precision and recall of each, and who is taken for whom."""
+"""The usual metrics of several classes: log loss, accuracy, precision and recall of each, and the confusion matrix."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def auc_of(ranked: Ranked) -> Metric:
 
 
 def _auc_of_slice(rankings: SliceRankings | None, value: str) -> dict[str, Metric]:
-    """None of a slice with one class."""
+    """The AUC of a slice; None where it has one class."""
     ranked = None if rankings is None else rankings.ranked(value)
     return {} if ranked is None else {"AUC": auc_of(ranked)}
 

@@ -47,7 +47,7 @@ class Moments:
         self._products = np.zeros((width, width))
 
     def add(self, numbers: Vector) -> None:
-        """One row of the array per row."""
+        """Add rows: one row of the array for each."""
         self.rows += len(numbers)
         self.sums += numbers.sum(axis=0)
         self._products += numbers.T @ numbers

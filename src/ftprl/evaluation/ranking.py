@@ -60,7 +60,7 @@ class Ranking:
         return self._count
 
     def add(self, scores: Vector, is_positive: NDArray[np.bool_], weight: Vector) -> None:
-        """Some more rows."""
+        """Add some more rows."""
         p, n = np.where(is_positive, weight, 0.0), np.where(is_positive, 0.0, weight)
         self._parts.append(np.column_stack([scores, p, n, p * p, n * n]))
         self._count += len(scores)
@@ -105,7 +105,7 @@ class SliceRankings:
         self._most, self._held, self._slices = most_rows, 0, dict[str, Ranking]()
 
     def add(self, value: str, scores: Vector, is_positive: NDArray[np.bool_], weight: Vector) -> None:
-        """Some more rows with this value."""
+        """Add some more rows with this value."""
         if value not in self._slices:
             self._slices[value] = Ranking(self._most)
         self._changed(self._slices[value], lambda one: one.add(scores, is_positive, weight))
@@ -192,7 +192,7 @@ def _summary(runs: list[Any], most_rows: int) -> Ranked | None:
 
 
 def _unbiased(variance: float, rows: float) -> float:
-    """A variance about a mean of the same rows, which one row tells nothing of."""
+    """A variance about a mean of the same rows, unknown with a single row."""
     return variance * rows / (rows - 1.0) if rows > ONE_ROW else math.inf
 
 

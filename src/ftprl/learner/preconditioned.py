@@ -52,7 +52,7 @@ class Preconditioned(Learner[PreconditionedState[S]]):
         object.__setattr__(self, "feasible", Preimage(A, inner.feasible))
 
     def init(self, hint: ArrayLike | None = None) -> PreconditionedState[S]:
-        """The inner learner's start."""
+        """The inner learner's state before the first round."""
         guess = None if hint is None else self._inverse.T @ gradient("hint", hint, self.feasible.dim)
         return self._wrap(self.learner.init(guess))
 

@@ -71,7 +71,7 @@ class SoloFTRL(Learner[SoloState]):
         object.__setattr__(self, "_first", check.frozen(starting_point(self.feasible, self.start)))
 
     def init(self, hint: ArrayLike | None = None) -> SoloState:
-        """x_1."""
+        """The state with the first play, x_1."""
         refuse_hint(hint, "SoloFTRL")
         zero = np.zeros(self.feasible.dim)
         none = zero if self.per_coordinate else np.zeros(())
@@ -166,7 +166,7 @@ class CoinBetting(Learner[BettingState]):
         return self.wealth / self.dim if self.per_coordinate else self.wealth
 
     def init(self, hint: ArrayLike | None = None) -> BettingState:
-        """x_1, and the first wealth."""
+        """The state with the first play, x_1, and the initial wealth."""
         refuse_hint(hint, "CoinBetting")
         zero = np.zeros(self.dim)
         wealth = np.full(self.dim if self.per_coordinate else (), self._stake)

@@ -78,7 +78,7 @@ class Tickets:
         raise InvalidInput(f"ticket needs one that game.play() gave and that is open, got {what}; call play() first.")
 
     def drop(self, play: Pending) -> None:
-        """Its gradient will never come."""
+        """Forget a play whose gradient will never come."""
         play.done = True
         self.dropped += 1
         self._settle()

@@ -102,7 +102,7 @@ class Rule(NamedTuple):
 
 
 def parse(rule: str) -> Rule:
-    """What a rule says.
+    """The rule that a text such as `count:2` describes.
 
     >>> parse("count:3"), parse("poisson:0.25")
     (Rule(after=3, chance=0.0, bytes=0), Rule(after=0, chance=0.25, bytes=0))

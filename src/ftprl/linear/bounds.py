@@ -224,7 +224,7 @@ class CellBounds:
         self.table.load(np.ascontiguousarray(cells, np.uint32), np.ascontiguousarray(ends, np.float64).reshape(-1))
 
     def copy(self) -> CellBounds:
-        """A second one in the same state."""
+        """A copy in the same state."""
         twin = object.__new__(CellBounds)
         twin._bounds, twin.table, twin.is_named = self._bounds, self.table.copy(), self.is_named
         twin._dim, twin._is_looked_up = self._dim, None

@@ -30,7 +30,7 @@ class ExchangeTotals:
 
     @property
     def bytes(self) -> int:
-        """All of them."""
+        """All bytes that were sent."""
         return self.announced + self.plays + self.scores + self.slopes + self.sums + self.cells + self.entries
 
     def to_dict(self) -> dict[str, float]:

@@ -51,7 +51,7 @@ def mean_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> MeanWeights
 
 
 def mean_class_weights(engine: Engine, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
-    """The same for several classes, one row per class, and the intercept of each.
+    """The mean weights of several classes, one row per class, and the intercept of each.
 
     They are counted from their mean over the classes, since a constant added to all of them changes no prediction.
     """

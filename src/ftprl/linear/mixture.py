@@ -1,4 +1,4 @@
-"""Several scales in one table: what their mixture says of them, and which of them a long run can do without."""
+"""Several scales in one table: their weights in the mixture, and which of them a long run can do without."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Coordinates(NamedTuple):
     squares: Vector
 
     def some(self, which: NDArray[np.bool_]) -> Coordinates:
-        """Some of them."""
+        """The coordinates that `which` selects."""
         return Coordinates(self.slots[which], self.rows[which], self.largest[which], self.squares[which])
 
     @property

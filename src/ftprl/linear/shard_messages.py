@@ -198,7 +198,7 @@ class Cells(NamedTuple):
         return int(self.slots.nbytes + self.cells.nbytes + (0 if self.gradients is None else self.gradients.nbytes))
 
     def some(self, which: NDArray[np.bool_]) -> Cells:
-        """Some of them."""
+        """The cells that `which` selects."""
         gradients = None if self.gradients is None else self.gradients[which]
         return Cells(self.slots[which], self.cells[which], gradients)
 

@@ -15,7 +15,7 @@ Step = Callable[[str], None]  # called with what is being done, for the progress
 
 @final
 class Verdict(Enum):
-    """What an experiment says of a statement."""
+    """The verdict of an experiment on a statement."""
 
     HOLDS = "holds"
     CORRECTED = "holds with a correction"

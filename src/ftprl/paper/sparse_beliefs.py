@@ -1,4 +1,4 @@
-"""Confidence-weighted learning and AROW on sparse rows, many constants side by side, O(nnz) a row."""
+"""Confidence-weighted learning and AROW on sparse rows, many constants side by side, O(nnz) per row."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class ClassMixing:
             P[...] = np.eye(n) / RIDGE
 
     def review_columns(self, at: NDArray[np.int32], v: Vector, t: int, units: Vector, seen: Vector) -> None:
-        """After row t."""
+        """Choose the dense columns anew after row t, if t is a power of two."""
         if self.dense is not None:
             nothing = {"u": np.zeros((0, 1)), "P": np.zeros((0, 0, 1))}
             self.dense.review(at, v, t, units, seen, nothing)

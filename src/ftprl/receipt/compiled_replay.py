@@ -56,6 +56,6 @@ def label_numbers(facts: LabelFacts) -> Vector:
 
 
 def set_label_numbers(facts: LabelFacts, numbers: Vector) -> None:
-    """The same back again."""
+    """Write the numbers about the labels back into the replay."""
     for name, value in zip(LABELS, numbers.tolist(), strict=True):
         setattr(facts, name, value)

@@ -73,7 +73,7 @@ class _Epoch:
 
 @final
 class MeanReplay:
-    """One interval."""
+    """The confidence sequence of one mean."""
 
     def __init__(self, bound: float, *, signed: bool, grows: bool) -> None:
         self.bound, self.signed, self.grows = bound, signed, grows
@@ -182,7 +182,7 @@ class DriftReplay:
         self._start: tuple[float, float, float, float] | None = None  # reference, weight, sum, squares
 
     def look(self, losses: MeanReplay) -> None:
-        """After some rows."""
+        """Test for a risen loss, after some more rows."""
         now = losses.now
         if self.row is not None or now.rows % EVERY:
             return
@@ -209,7 +209,7 @@ class DriftReplay:
 
 @final
 class ConfidenceReplay:
-    """All that a run says about rows to come."""
+    """All that a run reports about rows to come."""
 
     def __init__(self, loss: ScalarLoss) -> None:
         self._loss = loss

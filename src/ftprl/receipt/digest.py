@@ -59,7 +59,7 @@ class FileDigests:
             self._error = error
 
     def result(self) -> list[Entry]:
-        """Wait for all of them."""
+        """The digests of all files; waits until they are computed."""
         self._thread.join()
         if self._error is not None:
             raise self._error

@@ -144,7 +144,10 @@ class ColumnsReplay:
             P[...] = np.eye(n) / RIDGE
 
     def review(self, at: NDArray[np.int32], v: Vector, t: int, units: Vector, seen: Vector, stack: Any) -> None:
-        """After row t: at powers of two columns come and go. `stack` has u and P until there are columns."""
+        """Decide anew after row t, if t is a power of two, which columns are dense.
+
+        `stack` has u and P until there are columns.
+        """
         if t < FIRST or t & (t - 1):
             return
         rows = float(self.counts[ROWS])
@@ -223,7 +226,7 @@ class Additions:
 
     @classmethod
     def of(cls, spec: Spec, kind: type[np.floating[Any]], cells: int) -> Additions:
-        """Those that a model has."""
+        """The coin and the dense columns, where the model has them."""
         coin = CoinReplay(kind, cells, spec.intercept) if spec.coin else None
         return cls(coin, ColumnsReplay() if spec.dense else None)
 

@@ -93,7 +93,7 @@ class CoordinateBlock:
 
     @property
     def l2(self) -> Vector:
-        """Likewise, of each squared weight."""
+        """The L2 penalty of each squared weight."""
         return np.asarray((0.0 if self.free else self.spec.l2) * (self.unit * self.unit))
 
     def over_unit(self, a: Vector | float) -> Vector:

@@ -184,8 +184,8 @@ class Mixing:
         if self.spec.share != 0.0:
             low = min(losses)
             return low - math.log(added([a * math.exp(low - b) for a, b in zip(self._w, losses, strict=True)]))
-        seen, heat = [float(a) for a in self.state["seen"]], self._heat()
-        behind = [(a - min(seen)) / heat for a in seen]
+        seen, largest = [float(a) for a in self.state["seen"]], self._largest_weight()
+        behind = [(a - min(seen)) / largest for a in seen]
         sums = [a + b for a, b in zip(losses, behind, strict=True)]
         weights = added([math.exp(-a) for a in behind])
         return min(sums) - math.log(added([math.exp(min(sums) - a) for a in sums]) / weights)
@@ -222,16 +222,16 @@ class Mixing:
         self.blocks.add([weight * a for a in losses[: self.K]], t)
         return prediction
 
-    def _heat(self) -> float:
+    def _largest_weight(self) -> float:
         """The largest weight so far."""
         return float(self.state["facts"][0])
 
     def _bayes(self) -> None:
-        seen, heat = self.state["seen"].tolist(), self._heat()
-        self._weigh([math.exp((min(seen) - a) / heat) if heat > 0 else 1.0 for a in seen])
+        seen, largest = self.state["seen"].tolist(), self._largest_weight()
+        self._weigh([math.exp((min(seen) - a) / largest) if largest > 0 else 1.0 for a in seen])
 
     def admit(self, weight: float) -> None:
-        """A new largest weight."""
+        """Rescale the mixture for a new largest weight."""
         ratio = float(self.state["facts"][0]) / weight
         self.state["facts"][0] = weight
         if self.spec.share == 0.0:
@@ -243,8 +243,8 @@ class Mixing:
         """The weights after row t, in which the experts had these losses; `chances` are e^-loss, if known."""
         if self.spec.share == 0.0:
             return self._bayes()
-        heat, low = self._heat(), min(losses)
-        rate = min(weight / heat, sys.float_info.max) if heat > 0 else 0.0
+        largest, low = self._largest_weight(), min(losses)
+        rate = min(weight / largest, sys.float_info.max) if largest > 0 else 0.0
         powers = [math.exp(rate * (low - b)) for b in losses] if chances is None or rate != 1.0 else chances
         w = [a * b for a, b in zip(self._w, powers, strict=True)]
         whole, a = added(w), share_after(self.spec, t)

@@ -115,7 +115,7 @@ class CoordinateConstant(Scheme):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockState(SchemeState):
-    """`roots` and `D`, one a block."""
+    """`roots` and `D`, one per block."""
 
     roots: Vector
     D: Vector

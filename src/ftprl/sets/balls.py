@@ -97,7 +97,7 @@ class L2Ball(NormBall):
         return -z / H if H else shrink(near, self.radius, 2.0)
 
     def closed_form(self, H: PSD) -> bool:
-        """For every H."""
+        """True: there is a closed form for every H."""
         return True
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
@@ -135,7 +135,7 @@ class L2Ball(NormBall):
         return 4 * self.radius**2 * Q.largest()
 
     def is_exact(self, what: Quantity) -> bool:
-        """Everything is."""
+        """True: every quantity is exact."""
         return True
 
 
@@ -181,7 +181,7 @@ class L1Ball(NormBall):
         return 4 * self.radius**2 * float(psd.diagonal(Q, self.dim).max())
 
     def is_exact(self, what: Quantity) -> bool:
-        """Everything is."""
+        """True: every quantity is exact."""
         return True
 
 

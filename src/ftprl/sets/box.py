@@ -226,7 +226,7 @@ class Box(MixedSet):
         return super().full_optimum(G, GG, program)
 
     def quadratically_convex(self) -> bool:
-        """A box is."""
+        """True: boxes are quadratically convex."""
         return True
 
     def penalty_growth(self) -> float:

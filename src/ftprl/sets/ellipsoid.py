@@ -135,7 +135,7 @@ class Ellipsoid(Frozen, ConvexSet):
         return float(Q) * self.diameter() ** 2 if Q.ndim == 0 else 4 * psd.largest(self.hat(Q))
 
     def is_exact(self, what: Quantity) -> bool:
-        """Everything is."""
+        """True: every quantity is exact."""
         return True
 
     def bounds(self) -> tuple[Vector, Vector]:

@@ -78,7 +78,7 @@ class Halfspace(Frozen, ConvexSet):
         return self.a * (self.b / float(self.a @ self.a)) if share < 0 else self.start()
 
     def widths(self) -> Vector:
-        """Infinite."""
+        """Infinite in every coordinate."""
         return np.full(self.dim, np.inf)
 
     def sq_diameter(self, Q: PSD) -> float:
@@ -165,7 +165,7 @@ class Polytope(Frozen, ConvexSet):
         return self.minimise(H, z, near).x
 
     def closed_form(self, H: PSD) -> bool:
-        """Never."""
+        """False: steps need a solver."""
         return False
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:

@@ -1,4 +1,4 @@
-"""The probability simplex and its capped cousin."""
+"""The probability simplex, and the simplex with an upper limit on each coordinate."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Simplex(Shares):
         return self.total**2 * float((d[:, None] + d - 2 * Q).max())
 
     def is_exact(self, what: Quantity) -> bool:
-        """Everything is."""
+        """True: every quantity is exact."""
         return True
 
     def gamma(self) -> float:

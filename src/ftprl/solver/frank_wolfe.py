@@ -63,7 +63,7 @@ class _Mixture:
         self.w = np.ones(1)
 
     def point(self) -> Vector:
-        """x."""
+        """The current point x."""
         return self.near + self.w @ self.d
 
     def _value(self, w: Vector) -> float:

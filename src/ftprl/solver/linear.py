@@ -1,4 +1,4 @@
-"""The range of each coordinate of a polyhedron, proved: linear programs whose tolerances are paid for."""
+"""The range of each coordinate of a polyhedron, proved: linear programs, with their tolerances added to the ranges."""
 
 from __future__ import annotations
 

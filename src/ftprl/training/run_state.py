@@ -80,7 +80,7 @@ class RunState:
     `refused_rows` were read but could not be learned, the first for the reason `first_refusal`. `classes` has bit 0
     set once a label was negative and bit 1 once one was positive. `rows` counts the rows of all passes, `position` is
     where the next one stands. `data_digest` is that of the data of a whole pass. `reviews` has the loss of the held-out
-    rows at the end of each pass, where the best number of passes is to be found, and `chosen` the weights of the
+    rows at the end of each pass, where the best number of passes is chosen, and `chosen` the weights of the
     experts at the end of the best one so far. `relearn_passes` is the number of passes in which all rows are learned
     in the end; 0 until it is known. `monitor` sees each row of the first pass; if the
     rows before it were learned by an earlier version, without one, it is not saved: it `is_partial`. `arrived` are the

@@ -418,7 +418,7 @@ def test_sizes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({**CHOSEN, "delay": 20}, "20 rows after their row"), (BY_COLUMN, "as a column says")]
+    ("options", "words"), [({**CHOSEN, "delay": 20}, "20 rows after their row"), (BY_COLUMN, "as a column states")]
 )
 def test_inspect_shows_late_labels_and_losses_at_arrival(
     data: Path, tmp_path: Path, options: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
