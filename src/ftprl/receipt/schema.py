@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ftprl.linear.content import SHARED
-from ftprl.schema import either, fields, listed, nothing, number, one_of, sha256, text, whole
+from ftprl.schema import class_label, either, fields, listed, nothing, number, one_of, sha256, text, whole
 
 _MAYBE = either(nothing, number())
 _COMPARATOR = fields(
@@ -16,7 +16,7 @@ _GROUP = fields(
     | {"post_hoc": _MAYBE}
 )
 _NAMED = fields(
-    {"name": text(200), "count": whole()} | dict.fromkeys(("regret", "bound"), number()) | {"post_hoc": _MAYBE}
+    {"name": class_label(200), "count": whole()} | dict.fromkeys(("regret", "bound"), number()) | {"post_hoc": _MAYBE}
 )
 _EXACT = fields(dict.fromkeys(["best_loss", "best_loss_at_least", "true_regret", "true_regret_at_least"], number()))
 _LINE = fields(dict.fromkeys(["scale", "start", "slope_1", "slope_2", "slope_inf"], number()))

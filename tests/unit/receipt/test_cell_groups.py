@@ -58,6 +58,27 @@ def test_a_forged_part_is_refused(table: Path, tmp_path: Path) -> None:
         assert [check.name for check in verdict.checks if not check.ok] == [f"certificate.named.3.{change}"]
 
 
+@pytest.mark.parametrize("column", ["price\u00a0net", "\x1b[31mred", "a\ttab", "\u202eright to left", "x" * 300])
+def test_columns_with_any_character_are_verified_and_shown_with_escapes(
+    column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text(f"user,{column},y\n" + "ann,1,1\nbob,2,0\neve,3,1\n" * 20)
+    model, certificate = certified(path, tmp_path / "m", label="y")
+    assert column[:200] in {group["name"] for group in certificate.named}
+    stated = receipt.make_receipt(model, certificate)
+    receipt.write_receipt(tmp_path / "r", stated)
+    assert receipt.verify_receipt(tmp_path / "r", path).confirmed
+    place = [group["name"] for group in certificate.named].index("user")
+    stated["certificate"]["named"][place]["name"] = column[:200]
+    stated["sha256"] = digest(stated)
+    receipt.write_receipt(tmp_path / "forged", stated)
+    assert command(["verify", str(tmp_path / "forged"), str(path)]) != 0
+    assert command(["certify", str(tmp_path / "m")]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).replace("\n", "").isprintable()
+
+
 def test_namespaces_and_products(tmp_path: Path) -> None:
     path = tmp_path / "d.vw"
     path.write_text("1 |user ann |ad x:2 | plain\n-1 |user bob |ad y\n" * 40)
