@@ -52,7 +52,7 @@ def inspect(
         raise InvalidInput(f"--top needs a number of at least 0, got {top}; pass one.")
     loaded = Model.load(model)
     if export is not None:
-        from ftprl.linear.explain import export as write
+        from ftprl.linear.weights import export as write
 
         print(f"{write(loaded, export)} weights; wrote {export}", file=sys.stderr)
     if row is not None:

@@ -1,122 +1,34 @@
-"""What a model says of its features: the weight of each by name, and what each adds to the score of one row.
+"""What each feature adds to the score of one row.
 
-The score of a mixture is no sum over features, so both are defined by scores alone. The weight of a feature is what it
-adds to the score of a row that has nothing else, with the feature at its unit. The contributions of a row are those of
+The score of a mixture is no sum over features, so the contributions of a row are defined by scores alone, as those of
 Aumann and Shapley: all its features grow together from 0 to their values, and each is given what its own growth adds
-on the way. For a model that is linear both are the weight, and the weight times the value.
+on the way. For a model that is linear that is the weight times the value.
 """
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ftprl._core import NameTable
 from ftprl.data import Batch
 from ftprl.data.files import shown
-from ftprl.data.formats import has_open_columns
 from ftprl.data.labels import plain_label
-from ftprl.data.nested import DEEPEST, has_inside
-from ftprl.data.options import SEPARATORS, column_name
-from ftprl.data.parts import ORIGIN
-from ftprl.data.protocol import BESIDE
-from ftprl.data.records import is_list
 from ftprl.data.tables import nearest
-from ftprl.errors import BadFormat, InvalidInput
+from ftprl.errors import InvalidInput
 from ftprl.linear.classes import shown_label
+from ftprl.linear.row_input import read_row
+from ftprl.linear.weights import Cells, Vector, batch_of, scores_of, weights_of
 
 if TYPE_CHECKING:
     from ftprl.linear.engine import Engine
     from ftprl.linear.model import Model
 
-Vector = NDArray[np.float64]
-Cells = NDArray[np.uint32]
 STEPS = 16  # of the way from 0 to the values of a row
-_ROWS = 1 << 16  # scored at a time
-_ENTRIES = 1 << 20  # likewise
-
-
-@final
-class Weights(NamedTuple):
-    """Cells with their weights: `unit_weight` with the feature at its unit, `weight` at the value 1.
-
-    `seen` is how many rows had the cell, NaN where that is not counted. With several classes each cell is there once
-    for each class, whose number is `column`; otherwise that is 0.
-    """
-
-    cells: Cells
-    weight: Vector
-    unit_weight: Vector
-    unit: Vector
-    seen: Vector
-    column: NDArray[np.int64]
-
-
-def weights_of(engine: Engine, cells: Cells) -> Weights:
-    """The weights of some cells; those of the only scale as they are, those of a mixture as it weighs the scales."""
-    parts = engine.parts_at(cells)
-    unit = np.asarray(parts["unit"], np.float64).reshape(-1)
-    unit = np.where(unit > 0.0, unit, 1.0)  # of a cell that no row had
-    seen = np.asarray(parts["count"], np.float64).reshape(-1) if "count" in parts else np.full(len(cells), math.nan)
-    if engine.spec.classes:
-        return _weights_of_classes(engine, cells, unit, seen)
-    column = np.zeros(len(cells), np.int64)
-    if not engine.spec.several:
-        weight = engine.weights_at(cells)
-        return Weights(cells, weight, weight * unit, unit, seen, column)
-    effect = np.concatenate([_effects(engine, cells[at], unit[at]) for at in _parts(len(cells))] or [np.empty(0)])
-    return Weights(cells, effect / unit, effect, unit, seen, column)
-
-
-def _weights_of_classes(engine: Engine, cells: Cells, unit: Vector, seen: Vector) -> Weights:
-    count = engine.classes
-    parts = [_effects(engine, cells[at], unit[at]) for at in _parts(len(cells))]
-    effect = np.concatenate(parts or [np.empty((0, count))]).reshape(-1)
-    column = np.tile(np.arange(count), len(cells))
-    unit = np.repeat(unit, count)
-    return Weights(np.repeat(cells, count), effect / unit, effect, unit, np.repeat(seen, count), column)
-
-
-def class_scores(logs: Vector) -> Vector:
-    """The score of each class: the logarithm of its probability, counted from the mean over the classes."""
-    return np.asarray(logs - logs.mean(axis=-1, keepdims=True)) if logs.size else logs
-
-
-def _scores(engine: Engine, batch: Batch, column: int | None = None) -> Vector:
-    """The scores of some rows; with several classes those of all classes, or of one."""
-    scores = engine.score(batch, calibrated=False)
-    if not engine.spec.classes:
-        return scores
-    return class_scores(scores) if column is None else np.asarray(class_scores(scores)[:, column])
-
-
-def _parts(count: int) -> list[slice]:
-    return [slice(start, start + _ROWS) for start in range(0, count, _ROWS)]
-
-
-def _effects(engine: Engine, cells: Cells, values: Vector) -> Vector:
-    """What each feature alone adds to the score of an empty row."""
-    indptr = np.minimum(np.arange(len(cells) + 2), len(cells)).astype(np.int64)
-    scores = _scores(engine, _batch(indptr, cells, values))
-    return np.asarray(scores[:-1] - scores[-1])
-
-
-def _batch(indptr: NDArray[np.int64], cells: Cells, values: Vector) -> Batch:
-    rows = len(indptr) - 1
-    parts = (indptr, np.ascontiguousarray(cells, np.uint32), np.ascontiguousarray(values, np.float64))
-    return Batch.trusted(*parts, np.full(rows, math.nan), np.ones(rows), 0, "", None, True)
-
-
-# ---- one row ----
+_ENTRIES = 1 << 20  # scored at a time
 
 
 @final
@@ -185,17 +97,12 @@ def explain(model: Model, row: Any, label: Any = None) -> Explanation:
 
     With several classes those to the score of `label`, by default of the most probable class.
     """
-    if isinstance(row, str | bytes):
-        row = _of_text(model, row)
-    left_out = _left_out(model, row) if isinstance(row, Mapping) else ()
-    batch = row if isinstance(row, Batch) else _first(model, [row] if isinstance(row, Mapping) else row)
-    if len(batch) != 1:
-        raise InvalidInput(f"row needs to be one row, got {len(batch)}; pass one.")
+    batch, left_out = read_row(model, row)
     cells, values = batch.indices, batch.values.astype(np.float64)
-    whole = _batch(np.array([0, len(cells), len(cells)], np.int64), cells, values)
+    whole = batch_of(np.array([0, len(cells), len(cells)], np.int64), cells, values)
     column = _column_of(model, whole, label)
     added = _contributions(model.engine, cells, values, column)
-    score, intercept = _scores(model.engine, whole, column).tolist()
+    score, intercept = scores_of(model.engine, whole, column).tolist()
     names = _names(batch, model)
     entries = [
         Contribution(*entry)
@@ -242,8 +149,8 @@ def _contributions(engine: Engine, cells: Cells, values: Vector, column: int | N
         for side, step in enumerate((-0.5 / STEPS, 0.5 / STEPS)):
             rows[:, np.arange(len(which)), side, which] += step * values[which]
         number = STEPS * len(which) * 2
-        batch = _batch(np.arange(number + 1, dtype=np.int64) * count, np.tile(cells, number), rows.reshape(-1))
-        scores = _scores(engine, batch, column).reshape(STEPS, len(which), 2)
+        batch = batch_of(np.arange(number + 1, dtype=np.int64) * count, np.tile(cells, number), rows.reshape(-1))
+        scores = scores_of(engine, batch, column).reshape(STEPS, len(which), 2)
         added[which] = (scores[:, :, 1] - scores[:, :, 0]).sum(axis=0)
     return added
 
@@ -280,202 +187,3 @@ def _are_new(batch: Batch, model: Model) -> list[bool]:
     is_other = np.isin(cells, named) & np.isin(cells, own[~is_known]) & ~np.isin(cells, own[is_known])
     is_idle = np.isnan(weights.seen[::step]) & (weights.weight[::step] == 0.0) & ~np.isin(cells, named)
     return [bool(one) for one in is_new | is_other | is_idle]
-
-
-def _left_out(model: Model, row: Mapping[Any, Any]) -> tuple[str, ...]:
-    """The keys of a dict that are no columns of a model, unless it reads whatever comes."""
-    columns = model.reading.get("columns")
-    if columns is None or has_open_columns(model.reading):
-        return ()
-    return tuple(_unknown_names(row, columns, "", 1))
-
-
-def _unknown_names(row: Mapping[Any, Any], columns: Mapping[str, str], before: str, depth: int) -> Iterator[str]:
-    """The keys that are neither columns nor within one: a map, or a dict that is left out."""
-    for key, value in row.items() if depth <= DEEPEST else ():
-        name = before + (key if isinstance(key, str) else column_name(key))
-        is_column, has_columns = name in columns, has_inside(columns, name)
-        if isinstance(value, dict):
-            if has_columns or not is_column:
-                yield from _unknown_names(value, columns, f"{name}.", depth + 1)
-        elif not is_column and not (has_columns and is_list(value)):
-            yield name
-        elif not is_column:
-            pairs = [element for element in value if isinstance(element, dict)]
-            named = {f"{name}.{pair.get('name', pair.get('key'))}": pair for pair in pairs}
-            yield from (one for one in named if one not in columns)
-            if len(pairs) < len(value):
-                yield name
-
-
-def _of_text(model: Model, row: str | bytes) -> Any:
-    """The row of a line: of its format, or a dict of its fields."""
-    text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
-    if model.reading.get("format") in ("vw", "libsvm"):
-        return _of_line(model, text, str(model.reading["format"]))
-    return _of_fields(model, text)
-
-
-def _first(model: Model, data: Any, **more: Any) -> Batch:
-    try:
-        batches = [batch for batch, _ in model.open(data, names=True, **more).read(threads=0, digest=False)]
-    except BadFormat as wrong:
-        what = str(wrong).replace(f"{ORIGIN}: row 0: ", "row: ")
-        raise BadFormat(what.replace(", or pass on_bad_row=skip", ""), option=wrong.options) from None
-    rows = sum(len(batch) for batch in batches)
-    if rows != 1:
-        raise InvalidInput(f"row needs to be one row, got {rows}; pass one.")
-    return batches[0]
-
-
-def _of_line(model: Model, text: str, format: str) -> Batch:
-    """A line of a format without columns, through a file, which its reader needs."""
-    with tempfile.TemporaryDirectory(prefix="ftprl-") as folder:
-        path = os.path.join(folder, f"row.{format}")
-        with open(path, "wb") as out:
-            out.write(text.encode("utf-8", "surrogateescape").rstrip(b"\n") + b"\n")
-        try:
-            return _first(model, path)
-        except BadFormat as wrong:
-            raise BadFormat(str(wrong).replace(f"{path}:1", "row"), option=wrong.options) from None
-
-
-def _of_fields(model: Model, text: str) -> dict[str, Any]:
-    """A JSON object, or the fields of a line with the names of the model's columns."""
-    if text.lstrip().startswith("{"):
-        try:
-            return dict(json.loads(text))
-        except ValueError as wrong:
-            raise InvalidInput(f"row needs a JSON object, got {shown(text)[:80]!r} ({wrong}); fix it.") from None
-    format = model.reading.get("format")
-    known = model.reading.get("columns") or {}
-    # In the order of the data, which `columns` of a model file does not keep.
-    columns = {name: known[name] for name in model.reading.get("order") or ()}
-    if known and not columns:
-        raise InvalidInput(
-            f"row needs a JSON object, since the model is of an earlier version, got {shown(text)[:80]!r}."
-        )
-    sep = model.reading.get("sep") or ("\t" if format == "tsv" else ",")
-    quote = model.reading.get("quote") or ("" if format == "tsv" else '"')
-    quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    used = [name for name, kind in columns.items() if kind not in (*BESIDE, "ignore")]
-    unlabelled = [name for name, kind in columns.items() if kind not in BESIDE]
-    for other in dict.fromkeys((sep, *SEPARATORS)):  # that of the training data, or one that fits
-        fields = [] if other == quote else next(csv.reader([text], delimiter=other, **quoting), [])
-        for names in (used, unlabelled, list(columns)):
-            if len(names) == len(fields) and names and (other == sep or len(fields) > 1):
-                return {name: field for name, field in zip(names, fields, strict=True) if name in used}
-    fields = next(csv.reader([text], delimiter=sep, **quoting), [])
-    some = ", ".join(shown(name) for name in used[:8]) + (", ..." if len(used) > 8 else "")
-    raise InvalidInput(
-        f"row needs {len(used)} fields ({some}) or all {len(columns)} columns, got {len(fields)} fields;"
-        " write a JSON object to name them."
-    )
-
-
-# ---- all weights ----
-
-
-@final
-class WeightRow(NamedTuple):
-    """A cell of a model as `inspect` lists it; `others` is how many names besides the first share the cell.
-
-    `label` is the class whose weight it is; None with a loss of one score.
-    """
-
-    name: str
-    cell: int
-    weight: float
-    unit_weight: float
-    unit: float
-    seen: float | None
-    others: int
-    label: str | None = None
-
-    @property
-    def collision(self) -> float:
-        """The share of the cell's names that are not the one shown."""
-        return self.others / (1 + self.others)
-
-
-def names_of(model: Model, cells: Cells) -> tuple[list[str], NDArray[np.int64]]:
-    """The name of each cell, its number where none is known, and how many other names it has."""
-    if model.names is None:
-        return [str(cell) for cell in cells.tolist()], np.zeros(len(cells), np.int64)
-    first, others = model.names.of_cells(cells, model.engine.spec.dim)
-    numbers = cells.tolist()
-    return [str(cell) if name is None else name for name, cell in zip(first, numbers, strict=True)], others
-
-
-def weight_rows(model: Model, weights: Weights, order: Sequence[int] | NDArray[np.intp]) -> list[WeightRow]:
-    """Some of the weights with their names."""
-    at = np.asarray(order, np.intp)
-    names, others = names_of(model, weights.cells[at])
-    columns: list[NDArray[Any]] = [column[at] for column in weights]
-    labels = None if model.classes is None else [shown_label(label) for label in model.classes]
-    return [
-        WeightRow(
-            name,
-            cell,
-            weight,
-            unit_weight,
-            unit,
-            None if math.isnan(seen) else seen,
-            other,
-            None if labels is None else labels[column],
-        )
-        for name, cell, weight, unit_weight, unit, seen, column, other in zip(
-            names, *(column.tolist() for column in columns), others.tolist(), strict=True
-        )
-    ]
-
-
-def weights_table(model: Model) -> Any:
-    """All cells that were touched as a pyarrow table, the largest weights first."""
-    import pyarrow as pa
-
-    weights = weights_of(model.engine, model.engine.touched())
-    order = np.argsort(-np.abs(weights.unit_weight), kind="stable")
-    names, others = names_of(model, weights.cells[order])
-    return pa.table(
-        {
-            "name": names,
-            "cell": weights.cells[order],
-            "weight": weights.weight[order],
-            "unit_weight": weights.unit_weight[order],
-            "unit": weights.unit[order],
-            "seen": pa.array(weights.seen[order], from_pandas=True),
-            "others": others,
-            **_label_column(model, weights.column[order]),
-        }
-    )
-
-
-def _label_column(model: Model, columns: NDArray[np.int64]) -> dict[str, list[str]]:
-    """The class of each weight as one more column of a table; nothing with a loss of one score."""
-    if model.classes is None:
-        return {}
-    labels = [shown_label(label) for label in model.classes]
-    return {"class": [labels[column] for column in columns.tolist()]}
-
-
-def export(model: Model, path: str | os.PathLike[str]) -> int:
-    """Write `weights_table` to a CSV or Parquet file, by its suffix; returns how many cells it has."""
-    from ftprl.atomic import replacing
-
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
-    if suffix not in (".csv", ".parquet"):
-        raise InvalidInput(
-            f"--export needs a file that ends in .csv or .parquet, got {shown(os.fspath(path))}; name one."
-        )
-    table = weights_table(model)
-    with replacing(path) as out:
-        if suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(table, out)
-        else:
-            from pyarrow.csv import write_csv
-
-            write_csv(table, out)
-    return int(table.num_rows)

@@ -339,7 +339,7 @@ class Model:
         unit), `unit`, `seen` (rows that had the feature; null with a single scale) and `others` (other names in the
         same cell).
         """
-        from ftprl.linear.explain import weights_table
+        from ftprl.linear.weights import weights_table
 
         return weights_table(self)
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear.compact import count_nonzero, idle_weight
-from ftprl.linear.explain import WeightRow, Weights, names_of, weight_rows, weights_of
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
+from ftprl.linear.weights import WeightRow, Weights, names_of, weight_rows, weights_of
 from ftprl.training.progress import loss_fields
 from ftprl.training.run_state import TrainingHistory, totals_of
 

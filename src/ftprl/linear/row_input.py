@@ -1,0 +1,125 @@
+"""One row that is to be explained, in any form: a line of text, a dict, a frame or an array."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ftprl.data import Batch
+from ftprl.data.files import shown
+from ftprl.data.formats import has_open_columns
+from ftprl.data.nested import DEEPEST, has_inside
+from ftprl.data.options import SEPARATORS, column_name
+from ftprl.data.parts import ORIGIN
+from ftprl.data.protocol import BESIDE
+from ftprl.data.records import is_list
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.linear.model import Model
+
+
+def read_row(model: Model, row: Any) -> tuple[Batch, tuple[str, ...]]:
+    """A row as a model reads it, and the keys of a dict that are no columns of the model."""
+    if isinstance(row, str | bytes):
+        row = _of_text(model, row)
+    left_out = _left_out(model, row) if isinstance(row, Mapping) else ()
+    batch = row if isinstance(row, Batch) else _first(model, [row] if isinstance(row, Mapping) else row)
+    if len(batch) != 1:
+        raise InvalidInput(f"row needs to be one row, got {len(batch)}; pass one.")
+    return batch, left_out
+
+
+def _left_out(model: Model, row: Mapping[Any, Any]) -> tuple[str, ...]:
+    """The keys of a dict that are no columns of a model, unless it reads whatever comes."""
+    columns = model.reading.get("columns")
+    if columns is None or has_open_columns(model.reading):
+        return ()
+    return tuple(_unknown_names(row, columns, "", 1))
+
+
+def _unknown_names(row: Mapping[Any, Any], columns: Mapping[str, str], before: str, depth: int) -> Iterator[str]:
+    """The keys that are neither columns nor within one: a map, or a dict that is left out."""
+    for key, value in row.items() if depth <= DEEPEST else ():
+        name = before + (key if isinstance(key, str) else column_name(key))
+        is_column, has_columns = name in columns, has_inside(columns, name)
+        if isinstance(value, dict):
+            if has_columns or not is_column:
+                yield from _unknown_names(value, columns, f"{name}.", depth + 1)
+        elif not is_column and not (has_columns and is_list(value)):
+            yield name
+        elif not is_column:
+            pairs = [element for element in value if isinstance(element, dict)]
+            named = {f"{name}.{pair.get('name', pair.get('key'))}": pair for pair in pairs}
+            yield from (one for one in named if one not in columns)
+            if len(pairs) < len(value):
+                yield name
+
+
+def _of_text(model: Model, row: str | bytes) -> Any:
+    """The row of a line: of its format, or a dict of its fields."""
+    text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
+    if model.reading.get("format") in ("vw", "libsvm"):
+        return _of_line(model, text, str(model.reading["format"]))
+    return _of_fields(model, text)
+
+
+def _first(model: Model, data: Any, **more: Any) -> Batch:
+    try:
+        batches = [batch for batch, _ in model.open(data, names=True, **more).read(threads=0, digest=False)]
+    except BadFormat as wrong:
+        what = str(wrong).replace(f"{ORIGIN}: row 0: ", "row: ")
+        raise BadFormat(what.replace(", or pass on_bad_row=skip", ""), option=wrong.options) from None
+    rows = sum(len(batch) for batch in batches)
+    if rows != 1:
+        raise InvalidInput(f"row needs to be one row, got {rows}; pass one.")
+    return batches[0]
+
+
+def _of_line(model: Model, text: str, format: str) -> Batch:
+    """A line of a format without columns, through a file, which its reader needs."""
+    with tempfile.TemporaryDirectory(prefix="ftprl-") as folder:
+        path = os.path.join(folder, f"row.{format}")
+        with open(path, "wb") as out:
+            out.write(text.encode("utf-8", "surrogateescape").rstrip(b"\n") + b"\n")
+        try:
+            return _first(model, path)
+        except BadFormat as wrong:
+            raise BadFormat(str(wrong).replace(f"{path}:1", "row"), option=wrong.options) from None
+
+
+def _of_fields(model: Model, text: str) -> dict[str, Any]:
+    """A JSON object, or the fields of a line with the names of the model's columns."""
+    if text.lstrip().startswith("{"):
+        try:
+            return dict(json.loads(text))
+        except ValueError as wrong:
+            raise InvalidInput(f"row needs a JSON object, got {shown(text)[:80]!r} ({wrong}); fix it.") from None
+    format = model.reading.get("format")
+    known = model.reading.get("columns") or {}
+    # In the order of the data, which `columns` of a model file does not keep.
+    columns = {name: known[name] for name in model.reading.get("order") or ()}
+    if known and not columns:
+        raise InvalidInput(
+            f"row needs a JSON object, since the model is of an earlier version, got {shown(text)[:80]!r}."
+        )
+    sep = model.reading.get("sep") or ("\t" if format == "tsv" else ",")
+    quote = model.reading.get("quote") or ("" if format == "tsv" else '"')
+    quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    used = [name for name, kind in columns.items() if kind not in (*BESIDE, "ignore")]
+    unlabelled = [name for name, kind in columns.items() if kind not in BESIDE]
+    for other in dict.fromkeys((sep, *SEPARATORS)):  # that of the training data, or one that fits
+        fields = [] if other == quote else next(csv.reader([text], delimiter=other, **quoting), [])
+        for names in (used, unlabelled, list(columns)):
+            if len(names) == len(fields) and names and (other == sep or len(fields) > 1):
+                return {name: field for name, field in zip(names, fields, strict=True) if name in used}
+    fields = next(csv.reader([text], delimiter=sep, **quoting), [])
+    some = ", ".join(shown(name) for name in used[:8]) + (", ..." if len(used) > 8 else "")
+    raise InvalidInput(
+        f"row needs {len(used)} fields ({some}) or all {len(columns)} columns, got {len(fields)} fields;"
+        " write a JSON object to name them."
+    )
