@@ -17,8 +17,8 @@ from ftprl.data.columns import ColumnHead, ColumnSample, settle
 from ftprl.data.digests import RowDigest
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
+from ftprl.data.frame_blocks import FramePosition, FrameSettings
 from ftprl.data.frame_opening import known_plan_of, settings_for_plan
-from ftprl.data.frame_source import FramePosition, FrameSettings
 from ftprl.data.options import ReadingOptions
 from ftprl.data.parquet import HeldPages, ParquetPages, open_pages
 from ftprl.data.protocol import BESIDE, Description, Position

@@ -9,7 +9,8 @@ from typing import Any
 from ftprl.data import frames, nested, records
 from ftprl.data.blocks import BlockReader
 from ftprl.data.columns import ColumnPlan, known_plan, settle
-from ftprl.data.frame_source import FrameSettings, FrameSource
+from ftprl.data.frame_blocks import FrameSettings
+from ftprl.data.frame_source import FrameSource
 from ftprl.data.frame_stream import StreamBlocks, stream_of
 from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values

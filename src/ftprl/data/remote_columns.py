@@ -8,16 +8,8 @@ from typing import Any, NamedTuple, Protocol, final
 
 from ftprl.data.blocks import Block
 from ftprl.data.files import shown
-from ftprl.data.frame_source import (
-    BlockParser,
-    Blocks,
-    FramePosition,
-    FrameSettings,
-    FrameSource,
-    Job,
-    ParsedBlock,
-    jobs_of,
-)
+from ftprl.data.frame_blocks import BlockParser, FramePosition, FrameSettings, Job, ParsedBlock, jobs_of
+from ftprl.data.frame_source import Blocks, FrameSource
 from ftprl.data.remote import Work, Workers, size_of
 
 
