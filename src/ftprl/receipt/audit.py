@@ -14,7 +14,7 @@ and with other losses than the log loss the row terms in each of them, and Q div
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -22,14 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear.spec import Spec
-from ftprl.receipt.audit_floor import DualSums, audited_floor, audited_rates
-from ftprl.receipt.class_replay import ClassReplay
-from ftprl.receipt.replay import Replay
+from ftprl.receipt.audit_floor import DualSums, Replayed, audited_floor, audited_rates
+from ftprl.receipt.coordinates import Coordinates
 from ftprl.runlog.floor import FloorCurve, Norm
 
 Vector = NDArray[np.float64]
-Replayed = Replay | ClassReplay
-_AT_ONCE = 1 << 14  # coordinates
 _SMALLEST = 1e-300  # weights up to this, where float64 underflows, count as 0
 _FEWEST = 2.0**-19  # coordinates seen less often are one group
 
@@ -83,10 +80,10 @@ class Audit:
         self._cells = cells  # which column or namespace a cell belongs to
         self._named: list[dict[str, list[float]]] = [{} for _ in replay.spec.scales]
         self._nonzero, self._units = 0, [math.inf, 0.0]
-        for c in _coordinates(replay):
+        for c in replay.coordinates():
             self._add(c)
 
-    def _add(self, c: _Coordinates) -> None:
+    def _add(self, c: Coordinates) -> None:
         h, spec = np.array(self._replay.spec.scales), self._replay.spec
         free = c.slots is None
         l1, l2 = (0.0 if free else spec.l1) * c.unit, (0.0 if free else spec.l2) * c.unit**2  # in units of the feature
@@ -131,7 +128,7 @@ class Audit:
         if c.slots is not None and len(c.unit):
             self._units = [min(self._units[0], float(c.unit.min())), max(self._units[1], float(c.unit.max()))]
 
-    def _weights_and_widths(self, c: _Coordinates, x: Vector, low: Vector, high: Vector) -> tuple[Vector, Vector]:
+    def _weights_and_widths(self, c: Coordinates, x: Vector, low: Vector, high: Vector) -> tuple[Vector, Vector]:
         comparator = self._comparator
         if comparator.radius is not None:
             with np.errstate(divide="ignore"):
@@ -148,11 +145,11 @@ class Audit:
             u = x[:, [self._replay.leader]]
         return u, 2.0 * np.abs(u)
 
-    def _add_groups(self, c: _Coordinates, counted: Vector, shares: Vector) -> None:
+    def _add_groups(self, c: Coordinates, counted: Vector, shares: Vector) -> None:
         """Coordinates by how often they were seen: in rows, or with one scale by what their gradients add up to."""
         if c.slots is None:
             for k, groups in enumerate(self._groups):
-                groups[None] = [float(_counts(c).sum()), *shares[:, :, k].sum(axis=1).tolist()]
+                groups[None] = [float(c.counts.sum()), *shares[:, :, k].sum(axis=1).tolist()]
             return
         seen = c.rows if c.rows is not None else counted[:, 0]
         levels = np.floor(np.log2(np.maximum(seen, _FEWEST / 2)))
@@ -160,7 +157,7 @@ class Audit:
             own = levels == level
             sums = _sums(shares[:, own].transpose(0, 2, 1))
             for k, groups in enumerate(self._groups):
-                add = [float(_counts(c)[own].sum()), *sums[:, k].tolist()]
+                add = [float(c.counts[own].sum()), *sums[:, k].tolist()]
                 groups[level] = [a + b for a, b in zip(groups.get(level, [0.0] * 4), add, strict=True)]
 
     def _add_named(self, labels: list[str], shares: Vector) -> None:
@@ -326,68 +323,6 @@ class Audit:
         return 1.01 * 2.0**-53 * (units + (64 + (64 if in_rounds else 16) + (n + m + 64) * 2.0**-22) * steps)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Coordinates:
-    """Some learned coordinates, one per row with one column per scale; `slots` is None for the intercept."""
-
-    slots: NDArray[np.intp] | None
-    z: Vector
-    R: Vector
-    S: Vector
-    unit: Vector
-    kappa: Vector
-    rows: Vector | None  # how many rows had each; None where they are not counted
-    copies: Vector | None = None  # of several classes, how many each stands for
-
-
-def _counts(c: _Coordinates) -> Vector:
-    return np.ones(len(c.z)) if c.copies is None else c.copies[:, 0]
-
-
-def _coordinates(replay: Replayed) -> Iterator[_Coordinates]:
-    slots = replay.touched()
-    if isinstance(replay, ClassReplay):
-        yield from _class_coordinates(replay, slots)
-        return
-    for at in range(0, len(slots), _AT_ONCE):
-        some = slots[at : at + _AT_ONCE]
-        parts = {name: np.asarray(part, np.float64) for name, part in replay.parts_at(some).items()}
-        rows, unit = parts.get("count"), parts["unit"]
-        learned = (unit if rows is None else rows) > 0
-        z, R, S = (parts[name][learned] for name in "zRS")
-        kappa = parts.get("kappa", np.ones_like(unit))[learned][:, None]
-        often = None if rows is None else rows[learned]
-        yield _Coordinates(some[learned], z, R, S, unit[learned][:, None], kappa, often)
-    if replay.spec.intercept:
-        z, R, S, kappa = replay.intercept
-        yield _Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), kappa[None, :1], None)
-
-
-def _class_coordinates(replay: ClassReplay, slots: NDArray[np.intp]) -> Iterator[_Coordinates]:
-    """A feature of one class is a coordinate; classes that may come are one that counts for each of them."""
-    copies = replay.copies[:, None]
-    n = len(copies)
-    for at in range(0, len(slots), max(1, _AT_ONCE // n)):
-        some = slots[at : at + max(1, _AT_ONCE // n)]
-        z, R, S, unit, rows = replay.cells_at(some)
-        z, R, S = (a.reshape(-1, a.shape[-1]) for a in (z, R, S))
-        yield _Coordinates(
-            np.repeat(some, n),
-            z,
-            R,
-            S,
-            np.repeat(unit, n)[:, None],
-            np.ones((len(some) * n, 1)),
-            np.repeat(rows, n),
-            np.tile(copies, (len(some), 1)),
-        )
-    if replay.spec.intercept:
-        one = np.ones((n, 1))
-        z, R, S = replay.base
-        yield _Coordinates(None, z, R, S, one, one, None, copies)
-
-
 def _sums(values: Vector) -> Vector:
     """Sums along the last axis: NumPy adds numbers that are next to each other in pairs, with few roundings."""
     return np.asarray(np.ascontiguousarray(values).sum(axis=-1))
@@ -400,7 +335,7 @@ def _weights(z: Vector, hold: Vector, l1: Vector, low: Vector, high: Vector) -> 
     return np.asarray(np.minimum(np.maximum(x, low), high))
 
 
-def _sizes(c: _Coordinates, v: Vector, hold: Vector, l1: Vector) -> Vector:
+def _sizes(c: Coordinates, v: Vector, hold: Vector, l1: Vector) -> Vector:
     """The sizes of the terms of H(v)."""
     return np.asarray(0.5 * hold * v**2 + np.abs(c.z * v) + l1 * np.abs(v))
 

@@ -6,7 +6,7 @@ per cell, then an axis of columns, then one of scales.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, final
 
@@ -20,6 +20,7 @@ from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.receipt.bounds_replay import BoundChange, BoundReplay
 from ftprl.receipt.cell_replay import CellArithmetic, raised_unit
 from ftprl.receipt.class_mixture_replay import ClassMixing, in_order
+from ftprl.receipt.coordinates import AT_ONCE, Coordinates
 
 Vector = NDArray[np.float64]
 _FIRST_CELLS = 1 << 10
@@ -106,6 +107,30 @@ class ClassReplay:
     def intercept_columns(self) -> Vector:
         """z, R, S and kappa of the intercept, one array per column of classes."""
         return np.stack([*self.base, np.ones_like(self.base[0])], axis=1)
+
+    def coordinates(self) -> Iterator[Coordinates]:
+        """A feature of one class is a coordinate; classes that may come are one that counts for each of them."""
+        slots = self.touched()
+        copies = self.copies[:, None]
+        n = len(copies)
+        for at in range(0, len(slots), max(1, AT_ONCE // n)):
+            some = slots[at : at + max(1, AT_ONCE // n)]
+            z, R, S, unit, rows = self.cells_at(some)
+            z, R, S = (a.reshape(-1, a.shape[-1]) for a in (z, R, S))
+            yield Coordinates(
+                np.repeat(some, n),
+                z,
+                R,
+                S,
+                np.repeat(unit, n)[:, None],
+                np.ones((len(some) * n, 1)),
+                np.repeat(rows, n),
+                np.tile(copies, (len(some), 1)),
+            )
+        if self.spec.intercept:
+            one = np.ones((n, 1))
+            z, R, S = self.base
+            yield Coordinates(None, z, R, S, one, one, None, copies)
 
     def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
         """Between which numbers the weights of some cells have to be."""

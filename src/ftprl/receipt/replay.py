@@ -7,7 +7,7 @@ here calls them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, final
 
@@ -21,6 +21,7 @@ from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.receipt.bounds_replay import BoundReplay
 from ftprl.receipt.cell_replay import LARGEST, CellArithmetic, raised_unit
 from ftprl.receipt.compiled_replay import compiled, label_numbers, set_label_numbers
+from ftprl.receipt.coordinates import AT_ONCE, Coordinates
 from ftprl.receipt.expert_replay import Additions
 from ftprl.receipt.label_mixture_replay import LabelMixing
 from ftprl.receipt.label_replay import LabelFacts, LabelledRow, formulas_of, learn_row_label, row_sums
@@ -168,6 +169,22 @@ class Replay:
         kappa = parts["kappa"][:, None] if "kappa" in parts else np.ones_like(unit)
         limits = (ends[:, None] for ends in self.limits_at(slots))
         return np.asarray(self._cells.played(parts["z"], parts["R"], unit, kappa, *limits)[:, scale])
+
+    def coordinates(self) -> Iterator[Coordinates]:
+        """The coordinates that were learned, the intercept last."""
+        slots = self.touched()
+        for at in range(0, len(slots), AT_ONCE):
+            some = slots[at : at + AT_ONCE]
+            parts = {name: np.asarray(part, np.float64) for name, part in self.parts_at(some).items()}
+            rows, unit = parts.get("count"), parts["unit"]
+            learned = (unit if rows is None else rows) > 0
+            z, R, S = (parts[name][learned] for name in "zRS")
+            kappa = parts.get("kappa", np.ones_like(unit))[learned][:, None]
+            often = None if rows is None else rows[learned]
+            yield Coordinates(some[learned], z, R, S, unit[learned][:, None], kappa, often)
+        if self.spec.intercept:
+            z, R, S, kappa = self.intercept
+            yield Coordinates(None, z[None], R[None], S[None], np.ones((1, 1)), kappa[None, :1], None)
 
     # ---- rows ----
 

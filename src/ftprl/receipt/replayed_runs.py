@@ -14,7 +14,8 @@ from ftprl.linear.classes import ClassTable
 from ftprl.linear.round_buffer import RoundBuffer
 from ftprl.linear.rounds import learns
 from ftprl.linear.spec import Spec
-from ftprl.receipt.audit import Audit, Comparator, Replayed
+from ftprl.receipt.audit import Audit, Comparator
+from ftprl.receipt.audit_floor import Replayed
 from ftprl.receipt.baseline_replay import BaselineReplay
 from ftprl.receipt.caveats import Comparison, notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups

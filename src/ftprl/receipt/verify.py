@@ -16,7 +16,8 @@ from ftprl.data.files import shown
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.content import PROVENANCE
-from ftprl.receipt.audit import Comparator, Replayed
+from ftprl.receipt.audit import Comparator
+from ftprl.receipt.audit_floor import Replayed
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
 from ftprl.receipt.class_replay import ClassReplay
