@@ -31,6 +31,7 @@ void bind_names(nanobind::module_& m);
 void bind_one_row(nanobind::module_& m);
 void bind_rounds(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);
+void bind_texts(nanobind::module_& m);
 
 // One row in the memory of a parser. Files that know parsers do not know learners, whose names they share.
 struct OneRowView {

@@ -119,6 +119,7 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_matrix(m);
     ftprl::bindings::bind_names(m);
     ftprl::bindings::bind_readers(m);
+    ftprl::bindings::bind_texts(m);
     ftprl::bindings::bind_replay(m);
     ftprl::bindings::bind_rounds(m);
     ftprl::bindings::bind_frames(m);

@@ -2,6 +2,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/buffers.hpp"
 #include "bindings/records.hpp"
+#include "bindings/texts.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -19,11 +20,8 @@
 #include <vector>
 
 #include "readers/json_lines.hpp"
-#include "readers/json_sample.hpp"
 #include "readers/libsvm.hpp"
-#include "readers/sample.hpp"
 #include "readers/table.hpp"
-#include "readers/text.hpp"
 #include "readers/vw.hpp"
 #include "readers/vw_json.hpp"
 #include "readers/window.hpp"
@@ -33,19 +31,11 @@ namespace nb = nanobind;
 namespace {
 
 using ftprl::bindings::array_of;
+using ftprl::bindings::bytes_of;
+using ftprl::bindings::dialect_of;
 using ftprl::bindings::seed_of;
-
-std::string text_of(const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); }
-nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-const ftprl::Byte* data_of(const nb::bytes& bytes) { return reinterpret_cast<const ftprl::Byte*>(bytes.c_str()); }
-
-ftprl::Dialect dialect_of(int separator, int quote) {
-    ftprl::Dialect dialect;
-    dialect.separator = static_cast<ftprl::Byte>(separator);
-    dialect.quotes = quote >= 0;
-    dialect.quote = static_cast<ftprl::Byte>(quote >= 0 ? quote : 0);
-    return dialect;
-}
+using ftprl::bindings::text_of;
+using ftprl::bindings::View;
 
 ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, const nb::list& words) {
     ftprl::Labels labels;
@@ -186,119 +176,6 @@ void set_rules(ftprl::Parser& parser, bool marks_missing, bool advises, const nb
     cells->set_rules(std::move(rules));
 }
 
-// The fields of the first row, where the next begins, and how many lines it takes; None when it is not whole.
-nb::object first_row(const nb::bytes& data, bool last, int separator, int quote) {
-    ftprl::Splitter split(dialect_of(separator, quote));
-    const ftprl::Byte* first = data_of(data);
-    const ftprl::Split result = split(first, first + data.size(), last);
-    if (result == ftprl::Split::cut || result == ftprl::Split::unclosed) return nb::none();
-    nb::list fields;  // none when text follows a closing quote
-    if (result == ftprl::Split::stray) split.fields.clear();
-    for (const ftprl::Field& field : split.fields) {
-        fields.append(nb::bytes(field.data, static_cast<std::size_t>(field.end - field.data)));
-    }
-    return nb::make_tuple(fields, split.next - first, split.lines);
-}
-
-nb::tuple look_at(const nb::bytes& data, std::size_t from, bool last, int separator, int quote, std::int64_t rows,
-                  std::size_t columns, std::size_t distinct, std::size_t label, const nb::list& keep) {
-    if (from > data.size()) throw nb::value_error("from is beyond the data");
-    std::vector<ftprl::ColumnSample> samples(columns);
-    for (nb::handle column : keep) samples.at(nb::cast<std::size_t>(column)).keeps_values = true;
-    const ftprl::Byte* first = data_of(data);
-    std::int64_t count = 0;
-    {
-        nb::gil_scoped_release free;
-        count = ftprl::sample_columns(first + from, first + data.size(), last, dialect_of(separator, quote), rows,
-                                      distinct, label, samples);
-    }
-    nb::list seen;
-    nb::list values;
-    for (const ftprl::ColumnSample& sample : samples) seen.append(ftprl::bindings::tuple_of(sample));
-    if (label < columns) {
-        for (const std::string& value : samples[label].labels) values.append(bytes_of(value));
-    }
-    return nb::make_tuple(count, seen, values);
-}
-
-// How many lines were seen; of each column its name, how many values it has and how many of them are numbers; and the
-// first values of the label.
-nb::tuple look_at_json(const nb::bytes& data, bool last, std::int64_t rows, const nb::bytes& label,
-                       std::size_t distinct, const nb::list& keep) {
-    std::vector<std::string> names;
-    for (nb::handle name : keep) names.push_back(text_of(nb::cast<nb::bytes>(name)));
-    ftprl::JsonSample sample(text_of(label), distinct, std::move(names));
-    const ftprl::Byte* first = data_of(data);
-    std::int64_t count = 0;
-    {
-        const nb::gil_scoped_release free;
-        count = sample(first, first + data.size(), last, rows);
-    }
-    nb::list seen;
-    nb::list values;
-    for (const auto& column : sample.columns) {
-        seen.append(nb::make_tuple(bytes_of(column.name), column.numbers, column.has_several,
-                                   ftprl::bindings::tuple_of(column.sample)));
-        for (const std::string& value : column.sample.labels) values.append(bytes_of(value));
-    }
-    return nb::make_tuple(count, seen, values);
-}
-
-nb::bytes lines_of(const nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values) {
-    std::string text;
-    {
-        const nb::gil_scoped_release free;
-        text = ftprl::number_lines(values.data(), values.size());
-    }
-    return nb::bytes(text.data(), text.size());
-}
-
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-nb::bytes lines_of_features(const std::vector<std::string>& begin, const Vector<std::int64_t>& indptr,
-                            const Vector<std::uint32_t>& indices, const Vector<T>& values) {
-    const std::size_t count = indices.size();
-    bool good = indptr.size() == begin.size() + 1 && values.size() == count && indptr.data()[0] == 0;
-    for (std::size_t i = 1; good && i < indptr.size(); ++i) {
-        good = indptr.data()[i] >= indptr.data()[i - 1] && static_cast<std::size_t>(indptr.data()[i]) <= count;
-    }
-    if (!good) throw nb::value_error("indptr must rise from 0 to the number of entries, one row for each begin");
-    std::string text;
-    {
-        const nb::gil_scoped_release free;
-        text = ftprl::feature_lines(begin, indptr.data(), indices.data(), values.data());
-    }
-    return nb::bytes(text.data(), text.size());
-}
-
-nb::list words_of(const nb::bytes& data) {
-    nb::list words;
-    const ftprl::Byte* first = data_of(data);
-    ftprl::Words()(first, first + data.size(), [&words](const ftprl::Byte* p, const ftprl::Byte* end) {
-        words.append(nb::bytes(p, static_cast<std::size_t>(end - p)));
-    });
-    return words;
-}
-
-// Holds the bytes of an object in their place.
-class View {
-public:
-    explicit View(nb::handle data) {
-        if (PyObject_GetBuffer(data.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    }
-    View(const View&) = delete;
-    View& operator=(const View&) = delete;
-    ~View() { PyBuffer_Release(&view_); }
-
-    const ftprl::Byte* data() const { return static_cast<const ftprl::Byte*>(view_.buf); }
-    std::size_t size() const { return static_cast<std::size_t>(view_.len); }
-
-private:
-    Py_buffer view_{};
-};
-
 std::size_t feed(ftprl::Parser& parser, nb::handle data, std::size_t from, bool last) {
     const View view(data);
     if (from > view.size()) throw nb::value_error("from is beyond the data");
@@ -323,50 +200,6 @@ bool feed_part(ftprl::Window& window, ftprl::Parser& parser) {
         throw nb::python_error();
     }
     return more;
-}
-
-std::size_t end_of_rows(nb::handle data, std::size_t from, int separator, int quote) {
-    const View view(data);
-    if (from > view.size()) throw nb::value_error("start is beyond the data");
-    const ftprl::Dialect dialect = dialect_of(separator, quote);
-    const nb::gil_scoped_release free;
-    return static_cast<std::size_t>(ftprl::whole_rows(view.data() + from, view.data() + view.size(), dialect) -
-                                    view.data());
-}
-
-// Bytes of an open file in memory of their own, and their fingerprint, which is made of each part while it is in the
-// cache. Fewer bytes when the file ends before.
-nb::tuple read_block(int file, std::uint64_t offset, std::size_t size) {
-    ftprl::Buffer<ftprl::Byte> block;
-    std::uint64_t fingerprint = 0;
-    int error = 0;
-    {
-        const nb::gil_scoped_release free;
-        block.reserve(size);
-        while (block.size() < size) {
-            const std::size_t wanted = std::min(size - block.size(), ftprl::Window::USUAL);
-            ftprl::Byte* const at = block.data() + block.size();
-            const ssize_t got = pread(file, at, wanted, static_cast<off_t>(offset + block.size()));
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0) error = errno;
-            if (got <= 0) break;
-            fingerprint += ftprl::text_fingerprint(at, static_cast<std::size_t>(got), block.size());
-            block.resize(block.size() + static_cast<std::size_t>(got));
-        }
-    }
-    if (error != 0) {
-        errno = error;
-        PyErr_SetFromErrno(PyExc_OSError);
-        throw nb::python_error();
-    }
-    return nb::make_tuple(array_of(block), fingerprint);
-}
-
-std::uint64_t fingerprint_of(nb::handle data, std::size_t start, std::size_t end, std::uint64_t offset) {
-    const View view(data);
-    if (start > end || end > view.size()) throw nb::value_error("start and end must be within the data");
-    const nb::gil_scoped_release free;
-    return ftprl::text_fingerprint(view.data() + start, end - start, offset);
 }
 
 }  // namespace
@@ -445,27 +278,4 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
           nb::arg("quote"), nb::arg("names") = false, nb::arg("all_names") = false,
           nb::arg("interactions") = nb::list(), nb::arg("grams") = nb::list(),
           "A parser of one format; `names` keeps the names of features, of which `all_names` misses none.");
-    m.def("first_row", &first_row, nb::arg("data"), nb::arg("last"), nb::arg("separator"), nb::arg("quote"));
-    m.def("look_at", &look_at, nb::arg("data"), nb::arg("start"), nb::arg("last"), nb::arg("separator"),
-          nb::arg("quote"), nb::arg("rows"), nb::arg("columns"), nb::arg("distinct"), nb::arg("label"), nb::arg("keep"),
-          "What the first rows say of each column, and the first distinct labels.");
-    m.def("look_at_json", &look_at_json, nb::arg("data"), nb::arg("last"), nb::arg("rows"), nb::arg("label"),
-          nb::arg("distinct"), nb::arg("keep"));
-    m.def("whole_rows", &end_of_rows, nb::arg("data"), nb::arg("start"), nb::arg("separator"), nb::arg("quote"),
-          "Where the last whole row of data[start:] ends.");
-    m.def("text_fingerprint", &fingerprint_of, nb::arg("data"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),
-          "The fingerprint of data[start:end], which begins at byte `offset` of a text: parts of a text add up modulo "
-          "2**64.");
-    const char* const of_features = "Rows of numbered features as text, one a line, each behind its `begin`.";
-    m.def("feature_lines", &lines_of_features<float>, nb::arg("begin"), nb::arg("indptr").noconvert(),
-          nb::arg("indices").noconvert(), nb::arg("values").noconvert(), of_features);
-    m.def("feature_lines", &lines_of_features<double>, nb::arg("begin"), nb::arg("indptr").noconvert(),
-          nb::arg("indices").noconvert(), nb::arg("values").noconvert(), of_features);
-    m.def("read_block", &read_block, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
-          "Bytes of an open file, fewer at its end, and their fingerprint.");
-    m.def("number_lines", &lines_of, nb::arg("values").noconvert(), "One number a line, as short as is exact.");
-    m.def(
-        "trim", [] { ftprl::Blocks::shared().trim(); },
-        "Give memory for batches that is not in use back to the system.");
-    m.def("words", &words_of, nb::arg("data"), "The words of a text, lower-cased.");
 }
