@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -358,3 +359,59 @@ def test_a_name_that_a_row_has_twice_is_kept_once(rows: int, tmp_path: Path) -> 
     }
     singles = {"a^x", "a^y", "b^z"} | {f"{space}^n{i}" for space in "ab" for i in range(rows)}
     assert set(names) == expected | singles
+
+
+def odd_cells(rows: int = 4000) -> list[tuple[str, str, str]]:
+    """Rows of two categories and a number, of which some are empty and some are too large."""
+    rng = np.random.default_rng(8)
+    cells = rng.integers(0, 3000, (rows, 4)).tolist()
+    return [
+        (
+            f"a{a}" if d % 11 else "",
+            f"{b} {b}" if d % 13 == 0 else f"b{b}" * (1 + d % 3),
+            "1e31" if d % 17 == 0 else str(c),
+        )
+        for a, b, c, d in cells
+    ]
+
+
+def vw_row(a: str, b: str, c: str) -> str:
+    return f"1 |u {a} x:{c} |v {b}\n"
+
+
+def vw_names(a: str, b: str, c: str) -> list[str]:
+    return [f"u^{word}" for word in [*a.split(), "x"]] + [f"v^{word}" for word in b.split()]
+
+
+def csv_row(a: str, b: str, c: str) -> str:
+    return f"1,{a},{c},{json.dumps(b)}\n" if len(b) > 12 else f"1,{a},{c},{b}\n"
+
+
+def json_row(a: str, b: str, c: str) -> str:
+    return f'{{"y": 1, "a": {json.dumps(a) if a else "null"}, "c": {c}, "b": {json.dumps(b)}}}\n'
+
+
+def table_names(a: str, b: str, c: str) -> list[str]:
+    return [f"a={a}" if a else "a is missing", "c", f"b={b}"]
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize(
+    ("suffix", "head", "row", "names", "options"),
+    [
+        ("vw", "", vw_row, vw_names, {}),
+        ("csv", "y,a,c,b\n", csv_row, table_names, {"label": "y", "numeric": "c"}),
+        ("jsonl", "", json_row, table_names, {"label": "y", "numeric": "c"}),
+    ],
+)
+def test_names_of_rows_of_many_kinds_are_those_of_a_naive_list(
+    suffix: str, head: str, row: Any, names: Any, options: dict[str, Any], threads: int, tmp_path: Path
+) -> None:
+    """Rows that are read fast, carefully, or left out follow each other; names come in the order of their rows."""
+    path, cells = tmp_path / f"t.{suffix}", odd_cells()
+    path.write_text(head + "".join(row(*one) for one in cells))
+    expected = [name for one in cells if one[2] != "1e31" for name in names(*one)]
+    source = data.open(path, dim=2**20, names=True, block_size=1 << 14, on_bad_row="skip", **options)
+    kept = ftprl.train(source, threads=threads).model.names
+    assert kept is not None
+    assert kept.all() == list(dict.fromkeys(expected))
