@@ -358,6 +358,9 @@ void ftprl::bindings::bind_parquet(nb::module_& m) {
         .def("group", &ParquetFile::group, nb::arg("number"), nb::arg("columns"), nb::arg("decompress").none(),
              "A row group: the number of each column, and whether it may come as a dictionary.")
         .def("close", &ParquetFile::close);
+    m.def(
+        "has_zstd", [] { return ftprl::parquet::Unzstd::library().is_there(); },
+        "Whether the system has the library that decompresses zstd.");
     m.def("columns_with_dictionaries", &columns_with_dictionaries, nb::arg("metadata"),
           "The columns that are in no other and have a dictionary in the first row group of a file with this end.");
 }

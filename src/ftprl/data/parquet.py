@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
-from ftprl._core import ParquetBatch, ParquetFile, sample_cells
+from ftprl._core import ParquetBatch, ParquetFile, has_zstd, sample_cells
 from ftprl.data import partitions
 from ftprl.data.columns import ColumnHead, ColumnSample
 from ftprl.data.files import STDIN, is_uri, shown
@@ -28,7 +28,8 @@ _STRING, _DATE_TYPE, _TIMESTAMP, _INTEGER = 1, 6, 8, 10  # logical types
 _NONE = -1
 _ENCODINGS = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 8  # plain, dictionaries and runs
 _OWN_CODECS = 1 << 0 | 1 << 1  # none and Snappy
-_CODECS = {1 << 2: "gzip", 1 << 4: "brotli", 1 << 6: "zstd", 1 << 7: "lz4_raw"}  # decompressed by pyarrow
+_ZSTD = 1 << 6  # by the library of the system if there is one
+_CODECS = {1 << 2: "gzip", 1 << 4: "brotli", _ZSTD: "zstd", 1 << 7: "lz4_raw"}  # decompressed by pyarrow
 _ARROW_TYPES = {2, 3, 4, 5, 6, 8, 10, 19, 20, 23, 24}  # numbers, text, booleans, dates, times
 _ARROW_TEXTS = {5, 20, 24}
 _LEAST_ROWS, _MOST_CELLS = 1 << 10, 1 << 20  # of a batch
@@ -188,7 +189,7 @@ def _careful(where: str, step: Callable[[], Any]) -> Any:
 
 def _decompressor(leaves: Sequence[Leaf]) -> Callable[[bytes, int], Any] | None:
     """What decompresses pages that the core does not; None where there are none."""
-    others = _codecs_of(leaves) & ~_OWN_CODECS
+    others = _other_codecs(leaves)
     if not others:
         return None
     import pyarrow as pa
@@ -197,11 +198,13 @@ def _decompressor(leaves: Sequence[Leaf]) -> Callable[[bytes, int], Any] | None:
     return lambda page, size: codec.decompress(page, size)
 
 
-def _codecs_of(leaves: Sequence[Leaf]) -> int:
+def _other_codecs(leaves: Sequence[Leaf]) -> int:
+    """The codecs of some columns that the core does not decompress."""
     codecs = 0
     for leaf in leaves:
         codecs |= leaf.codecs
-    return codecs
+    own = _OWN_CODECS | (_ZSTD if codecs & _ZSTD and has_zstd() else 0)
+    return codecs & ~own
 
 
 def open_pages(path: str, kinds: Mapping[str, str]) -> ParquetPages | None:
@@ -213,7 +216,7 @@ def open_pages(path: str, kinds: Mapping[str, str]) -> ParquetPages | None:
         leaves = _leaves_of(file)
     except (ValueError, UnicodeError, struct.error, IndexError):
         return None
-    others = _codecs_of(leaves) & ~_OWN_CODECS
+    others = _other_codecs(leaves)
     pages = ParquetPages(path, file, leaves)
     if not pages.suits(kinds) or (others and others not in _CODECS):
         file.close()

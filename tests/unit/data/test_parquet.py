@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import subprocess
+import sys
 import threading
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 
 import ftprl
 from ftprl import data
+from ftprl._core import has_zstd
 from ftprl.data.parquet import ParquetPages, open_pages
 from ftprl.data.protocol import ReadsAhead
 from ftprl.errors import BadFormat, FtprlError
@@ -383,3 +386,29 @@ def test_columns_with_pages_of_other_sizes_are_decompressed_together(tmp_path: P
     assert pages is not None
     with closing(pages):
         assert read(pages, 0, "categorical").to_pydict() == pq.read_table(path).to_pydict()
+
+
+def test_zstd_needs_no_pyarrow_where_the_system_has_its_library(tmp_path: Path) -> None:
+    """Polars writes zstd by default; importing pyarrow takes longer than reading a small file."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"y": [0, 1] * 500, "a": [f"a{i % 7}" for i in range(1000)]}), path, compression="zstd")
+    code = (
+        "import sys, ftprl\n"
+        f"rows = sum(map(len, ftprl.data.open({str(path)!r}, label='y', dim=64).batches()))\n"
+        "print(rows, 'pyarrow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1000", str(not has_zstd())]
+
+
+def test_damaged_pages_of_zstd_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    cells = {"y": [0, 1] * 5000, "a": [f"{(i * 7919) % 99991:x}" for i in range(10_000)]}
+    pq.write_table(pa.table(cells), path, compression="zstd", use_dictionary=False)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(1)
+    content = bytearray(path.read_bytes())
+    middle = column.data_page_offset + column.total_compressed_size // 2
+    content[middle : middle + 64] = bytes(64)
+    path.write_bytes(content)
+    with pytest.raises(BadFormat, match=r"a\.parquet: row group 0: expected a Parquet file"):
+        list(data.open(str(path), label="y", dim=64).batches())

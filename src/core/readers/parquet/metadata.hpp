@@ -21,7 +21,7 @@ enum class Physical : int {
     bytes = 6,
     fixed = 7
 };
-enum class Codec : int { none = 0, snappy = 1 };  // others are somebody else's
+enum class Codec : int { none = 0, snappy = 1, zstd = 6 };  // others are somebody else's
 enum Encoding : int { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, BIT_PACKED = 4, RLE_DICTIONARY = 8 };
 
 // A column. `converted` and `logical` are what its numbers or bytes mean, by the numbers of the format; -1 is nothing.

@@ -14,6 +14,7 @@
 #include "readers/parquet/runs.hpp"
 #include "readers/parquet/snappy.hpp"
 #include "readers/parquet/stream.hpp"
+#include "readers/parquet/zstd.hpp"
 
 namespace ftprl::parquet {
 
@@ -55,9 +56,11 @@ inline void copy_text(Byte* out, const Byte* text, std::size_t size) noexcept {
 // The current page: which rows have a value, and the values.
 class Pages {
 public:
-    Pages(std::shared_ptr<const File> file, const Chunk& chunk, bool is_optional, Decompress decompress)
+    Pages(std::shared_ptr<const File> file, const Chunk& chunk, bool is_optional, Decompress decompress,
+          std::shared_ptr<Unzstd> unzstd)
         : stream_(std::move(file), chunk.offset(), static_cast<std::size_t>(chunk.size)),
           decompress_(std::move(decompress)),
+          unzstd_(std::move(unzstd)),
           type_(static_cast<Physical>(chunk.type)),
           codec_(static_cast<Codec>(chunk.codec)),
           is_optional_(is_optional) {}
@@ -202,7 +205,12 @@ private:
             unsnapper_.begin(stream_, size, content_.data(), full);
         } else {
             stream_.fill(size);
-            decompress_(stream_.data(), stream_.data() + size, content_.data(), full);
+            const Byte* const page = stream_.data();
+            if (codec_ == Codec::zstd && Unzstd::library().is_there()) {
+                (*unzstd_)(page, page + size, content_.data(), full);
+            } else {
+                decompress_(page, page + size, content_.data(), full);
+            }
             stream_.consume(size);
         }
     }
@@ -318,6 +326,7 @@ private:
     std::size_t dictionary_size_ = 0;   // entries
     std::size_t in_window_ = 0;         // bytes of a page that is not compressed: its values stand there
     Decompress decompress_;
+    std::shared_ptr<Unzstd> unzstd_;  // that of all columns
     Physical type_;
     Codec codec_;
     bool is_optional_;

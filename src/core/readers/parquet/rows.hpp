@@ -57,10 +57,12 @@ public:
     GroupReader(const std::shared_ptr<const File>& file, const Metadata& metadata, std::size_t group,
                 const std::vector<Wanted>& wanted, const Decompress& decompress)
         : left_(static_cast<std::size_t>(metadata.groups.at(group).rows)) {
+        const auto unzstd = std::make_shared<Unzstd>();
         for (const Wanted& one : wanted) {
             const Leaf& leaf = metadata.leaves.at(one.leaf);
             const Chunk& chunk = metadata.groups[group].chunks.at(one.leaf);
-            columns_.push_back(Column{std::make_unique<Pages>(file, chunk, leaf.repetition == 1, decompress), one});
+            columns_.push_back(
+                Column{std::make_unique<Pages>(file, chunk, leaf.repetition == 1, decompress, unzstd), one});
         }
     }
 
