@@ -80,6 +80,9 @@ private:
         }
         begin(p, eol, false);
         is_learning_ = lessons_ > 0;
+        // Names of rows before have parts in what a new shape replaces. Not later: whether the text of a name of this
+        // row has to be copied is decided as the row is read, by the names that are settled.
+        if (is_learning_) rows.log.settle();
         keys_.clear();
         if (!walk_(p, eol, end, &levels_[0])) {
             if (!walk_.fault.empty()) refuse(walk_.fault);
@@ -156,7 +159,6 @@ private:
     }
 
     void learn_shape(const Byte* p, const Byte* eol) {
-        rows.log.settle();  // names of rows before have parts in what is replaced here
         nodes_.clear();
         std::vector<Node*> order;
         for (auto& [level, key] : keys_) nodes_.emplace_back(level, std::move(key));

@@ -54,9 +54,15 @@ def convert(
     """
     typed: dict[str, Any] = keywords(locals())
     del typed["data"], typed["output"]
+    from ftprl.data.files import suffixes
+    from ftprl.errors import InvalidInput
     from ftprl.training.convert import convert as write
     from ftprl.training.setup import reading_options
 
     startup.loaded()
+    if suffixes(str(output))[0] in (".vw", ".parquet"):  # which have no cells of a table
+        for name in ("bits", "dim", "seed", "float64"):
+            if typed[name]:
+                raise InvalidInput(f"{name}= is for .libsvm and .batches, got {str(output)!r}; drop it.", option=name)
     source = write(data, output, **reading_options(typed))
     warn_of_bad_rows(source.bad_rows, source.first_bad)

@@ -98,6 +98,8 @@ def evaluate(
     reading = {name: value for name, value in keywords(typed).items() if value is not None}
     opened = open_systems([system], data, loss=loss, tau=tau, predictions_are=predictions_are, by=by, **reading)
     (predictor,) = opened.predictors
+    if threshold and opened.classes is not None:
+        raise InvalidInput("threshold= is for two classes, got several; drop it.", option="threshold")
     result: Evaluation | ClassEvaluation
     with read_by(ClusterOptions(engine or "local", address, workers), opened.source):
         blocks = opened.blocks()

@@ -23,7 +23,7 @@ _BASELINE = "each row predicted from the labels before it"
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
-    top: Annotated[int, typer.Option(help="Number of largest weights to show")] = 10,
+    top: Annotated[int | None, typer.Option(help="Number of largest weights to show [default: 10]")] = None,
     match: Annotated[
         str | None,
         typer.Option(metavar="GLOB", help="Pattern that the names of shown features match, such as 'city=*'"),
@@ -48,8 +48,15 @@ def inspect(
     from ftprl.runlog.events import line
     from ftprl.training.summary import summary_of
 
-    if top < 0:
+    if top is not None and top < 0:
         raise InvalidInput(f"--top needs a number of at least 0, got {top}; pass one.")
+    other = "--row" if row is not None else "--export" if export is not None else None
+    for name, value in (("--top", top), ("--match", match)):
+        if value is not None and other is not None:
+            raise InvalidInput(f"{name} is for the largest weights, got {other} as well; drop one.")
+    if as_json and other == "--export":
+        raise InvalidInput("--json is for what is printed, got --export alone; drop one.")
+    top = 10 if top is None else top
     loaded = Model.load(model)
     if export is not None:
         from ftprl.linear.weights import export as write

@@ -19,7 +19,7 @@ from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.frame_blocks import FramePosition, FrameSettings
 from ftprl.data.frame_opening import known_plan_of, settings_for_plan
-from ftprl.data.options import ReadingOptions
+from ftprl.data.options import LONGEST_USUAL_ROW, ReadingOptions
 from ftprl.data.parquet import HeldPages, ParquetPages, open_pages
 from ftprl.data.protocol import BESIDE, Description, Position
 from ftprl.data.remote import check_here
@@ -219,7 +219,12 @@ class ColumnSource(PartSource):
 def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
     """Parquet, Arrow IPC or ORC files as a source."""
     assert options.format is not None
-    options.refuse(("sep", "quote"), f" is for CSV and TSV files, got the format {options.format}; drop it.")
+    why = f"got the format {options.format}; drop it."
+    options.refuse(("sep", "quote"), f" is for CSV and TSV files, {why}")
+    if not options.header:
+        raise InvalidInput(f"header=False is for CSV and TSV files, {why}", option="header")
+    if options.max_row != LONGEST_USUAL_ROW:
+        raise InvalidInput(f"max_row= is for files of text, {why}", option="max_row")
     named, plan = named_columns(options), known_plan_of(options)
     name, held, shapes = shown(files[0]), HeldPages(), dict[str, str]()
     try:

@@ -16,7 +16,7 @@ from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values
 from ftprl.data.ngrams import checked as checked_grams
 from ftprl.data.ngrams import parse as parse_grams
-from ftprl.data.options import DIM, FRAME, RECORDS, ReadingOptions
+from ftprl.data.options import DIM, FRAME, LONGEST_USUAL_ROW, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
 from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_kinds, named_columns
@@ -130,7 +130,7 @@ def _source(
 def _check_options(options: ReadingOptions) -> None:
     """Refuse what is for files."""
     options.refuse(("sep", "quote"), " is for files, got data in memory; drop it.")
-    for name, default in (("header", True), ("max_row", 16_000_000)):
+    for name, default in (("header", True), ("max_row", LONGEST_USUAL_ROW)):
         if getattr(options, name) != default:
             raise InvalidInput(f"{name}= is for files, got data in memory; drop it.", option=name)
 

@@ -17,6 +17,7 @@ from ftprl.data.tables import named_columns
 from ftprl.data.text import TextSource
 from ftprl.data.text_settings import TextSettings, settings_of
 from ftprl.data.text_tables import settled_source
+from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ftprl._core import ColumnCounts
@@ -27,7 +28,10 @@ _FIRST_LOOK = 64_000
 
 def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
     """Files of JSON lines as a source."""
-    options.refuse(("sep", "quote"), " is for CSV and TSV files, got JSON lines; drop it.")
+    why = " is for CSV and TSV files, got JSON lines; drop it."
+    options.refuse(("sep", "quote"), why)
+    if not options.header:
+        raise InvalidInput(f"header=False{why}", option="header")
     named, plan = named_columns(options), known_plan_of(options)
     settings = settings_of(options, LabelRule("number"))
     return settled_source(files, lambda stream: _settle(stream, settings, named, plan, options.missing))

@@ -18,6 +18,7 @@ RECORDS = "records"  # that of dicts, which may have any names
 JSON_LINES = "jsonl"  # that of files whose lines are such dicts
 SEPARATORS = (",", ";", "\t", "|")  # of CSV files, where they are recognised
 TABLES = (FRAME, RECORDS, "csv", "tsv", JSON_LINES, "parquet", "arrow", "orc")  # formats with columns, all read alike
+LONGEST_USUAL_ROW = 16_000_000  # in bytes
 _KINDS = ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
 OF_TABLES = (
     "label",
@@ -58,7 +59,7 @@ class ReadingOptions(NamedTuple):
     quote: str | None = None
     header: bool = True
     on_bad_row: str = "raise"
-    max_row: int = 16_000_000
+    max_row: int = LONGEST_USUAL_ROW
     columns: Mapping[str, str] | None = None
     order: Sequence[str] | None = None
     sampled: Mapping[str, Sequence[float]] | None = None

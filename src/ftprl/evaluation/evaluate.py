@@ -201,6 +201,8 @@ def _checked(thresholds: Sequence[float] | float | None, loss: ScalarLoss) -> tu
     """Thresholds without repetitions: probabilities, or scores of the hinge losses."""
     if thresholds is None:
         return (0.5,) if loss.is_probabilistic else (0.0,)
+    if not loss.binary:
+        raise InvalidInput(f"threshold= is for two classes, got {loss.name} loss; drop it.", option="threshold")
     if isinstance(thresholds, int | float):
         thresholds = (thresholds,)
     least, most, what = (0.0, 1.0, "from 0 to 1") if loss.is_probabilistic else (-math.inf, math.inf, "that are finite")

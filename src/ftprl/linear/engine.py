@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ from ftprl.linear.totals import LossTotals
 __all__ = ["Engine", "RowRefused", "table_bytes"]
 
 Vector = NDArray[np.float64]
+# Writes the shards of a table to files of a version (`ftprl.cluster.versions`), given their URI and the stem of their
+# names; returns sizes and digests by name.
+ShardWriter = Callable[[str, str], dict[str, list[Any]]]
 _COPIED_ROWS = 1 << 16  # of a batch that others may write to, so many are copied at a time
 
 
@@ -53,9 +56,9 @@ class Engine(LearnerState):
         return True
 
     @property
-    def is_apart(self) -> bool:
-        """Whether other processes have the cells."""
-        return False
+    def shard_writer(self) -> ShardWriter | None:
+        """Has the processes that have the cells write them to files; None where the cells are here."""
+        return None
 
     def gathered(self) -> Engine:
         """This engine, or one with all cells if they are in other processes."""
@@ -64,10 +67,6 @@ class Engine(LearnerState):
     def renewed(self, engine: Engine) -> Engine:
         """An engine that takes the place of this one; its cells may go to other processes as well."""
         return engine
-
-    def save_shards(self, uri: str, stem: str) -> dict[str, list[Any]]:
-        """Have the processes that have the cells write them to files of a version (`ftprl.cluster.versions`)."""
-        raise NotImplementedError
 
     def received(self, batch: Batch) -> Batch:
         """A batch as a source gave it, on its way into rounds; the entries of its rows may go to other processes."""

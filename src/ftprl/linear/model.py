@@ -303,6 +303,8 @@ class Model:
         from ftprl.linear.scoring import Systems
 
         data = readers.as_data(data)
+        if thresholds is not None and self.class_table is not None:
+            raise InvalidInput("threshold= is for two classes, got several; drop it.", option="threshold")
         source = data if isinstance(data, Source) else self.open_labelled(data, **more)
         systems = Systems.of_model(self, source, data, by)
         if self.class_table is not None:

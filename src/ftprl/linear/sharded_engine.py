@@ -30,7 +30,7 @@ from ftprl.data.remote_rows import NO_SLOTS, NO_VALUES, Fault, RemoteRows, Remot
 from ftprl.linear import shard_reader
 from ftprl.linear.actors import Actors
 from ftprl.linear.core_learner import core_learner
-from ftprl.linear.engine import Engine
+from ftprl.linear.engine import Engine, ShardWriter
 from ftprl.linear.exchange import ExchangeTotals
 from ftprl.linear.refusal import RowRefused
 from ftprl.linear.rounds import BLOCK, GROWTH, Slots, Vector, learns
@@ -132,9 +132,9 @@ class ShardedEngine(Engine):
         return again
 
     @property
-    def is_apart(self) -> bool:
-        """Whether servers have the cells."""
-        return self._is_spread
+    def shard_writer(self) -> ShardWriter | None:
+        """Has the servers write their shards; None where the cells are here."""
+        return self._save_shards if self._is_spread else None
 
     def _copy_cells(self) -> None:
         """Fill the table here with the cells of all servers."""
@@ -179,7 +179,7 @@ class ShardedEngine(Engine):
         self._send(cells_at(self, hot))
         self._is_hot_known = True
 
-    def save_shards(self, uri: str, stem: str) -> dict[str, list[Any]]:
+    def _save_shards(self, uri: str, stem: str) -> dict[str, list[Any]]:
         """Have the servers write their shards to files of a version; the sizes and digests of all files."""
         self._return_hot()
         servers = self._actors.servers

@@ -2,7 +2,15 @@
 
 from ftprl.losses.points import Linear, Loss, OfScore, absolute, hinge, linear, logistic, squared
 from ftprl.losses.scalar import LARGEST_LABEL, LabelUnits, ReplayFormulas, ScalarLoss
-from ftprl.losses.table import CLASS_LOSSES, LOSSES, SCALAR_LOSSES, predicts_probabilities, quantile, scalar_loss
+from ftprl.losses.table import (
+    CLASS_LOSSES,
+    LOSSES,
+    SCALAR_LOSSES,
+    check_tau,
+    predicts_probabilities,
+    quantile,
+    scalar_loss,
+)
 
 __all__ = [
     "CLASS_LOSSES",
@@ -21,6 +29,7 @@ __all__ = [
     "logistic",
     "predicts_probabilities",
     "quantile",
+    "check_tau",
     "scalar_loss",
     "squared",
 ]

@@ -395,6 +395,15 @@ def predicts_probabilities(name: str) -> bool:
     return name in LOSSES and LOSSES[name].is_probabilistic
 
 
+def check_tau(tau: object, loss: str) -> None:
+    """Refuse a quantile for a loss that estimates none."""
+    if loss in LOSSES and LOSSES[loss].tau is None:
+        raise InvalidInput(
+            f"tau= needs loss=quantile, got tau={tau} and loss={loss}; drop it, or pass loss=quantile.",
+            option=("tau", "loss"),
+        )
+
+
 def scalar_loss(name: str, tau: float = 0.5) -> ScalarLoss:
     """The loss of a name; `tau` is which quantile the quantile loss estimates.
 

@@ -129,7 +129,7 @@ class _Objects:
 def _with_prediction(record: bytes, prediction: bytes) -> bytes:
     if not prediction:
         return b'{"prediction": null}\n'
-    if b'"prediction"' in record and COLUMN in object_of(record):
+    if b'"prediction"' in record and COLUMN in (object_of(record) or {}):
         raise InvalidInput(f"--append needs data without a key {COLUMN!r}, got one; rename it.")
     inner = record.strip()[:-1].rstrip()
     comma = b"" if inner.endswith(b"{") else b", "
@@ -161,7 +161,15 @@ class _Text:
             self._out.write(b"".join(record + sep + prediction + b"\n" for record, prediction in rows))
             return
         fields = zip(self._table.values(records), predictions, strict=True)
-        self._out.write(b"".join(self._joined([*self._texts(row), p.decode()]) for row, p in fields))
+        self._out.write(b"".join(self._joined([*self._texts(self._whole(row, p)), p.decode()]) for row, p in fields))
+
+    def _whole(self, row: list[Any], prediction: bytes) -> list[Any]:
+        """A row of JSON that was left out without any value; others have to be read."""
+        if row or self._table.dialect is not None:
+            return row
+        if prediction:
+            raise refused_row(self._table, row)
+        return [None] * len(self._table.names)
 
     def _texts(self, row: Sequence[Any]) -> Iterator[str]:
         """The fields of a row; a whole number without a point in a column of numbers."""
@@ -184,6 +192,16 @@ class _Text:
         """Nothing is left to write."""
 
 
+def refused_row(table: Table, fields: Sequence[Any]) -> InvalidInput:
+    """A row that was predicted and cannot be written."""
+    if table.dialect is None:
+        return InvalidInput("--append needs JSON that Python reads, got a row with a number such as 01; write .jsonl.")
+    return InvalidInput(
+        f"--append needs rows of {len(table.names)} fields, got {len(fields)} in {fields!r:.100}; check the quotes, or"
+        " write CSV."
+    )
+
+
 def values_of(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]) -> Iterator[list[Any]]:
     """The values of some rows with the prediction behind them; all None for a row that was left out."""
     for fields, prediction in zip(table.values(records), predictions, strict=True):
@@ -191,10 +209,7 @@ def values_of(table: Table, records: Sequence[bytes], predictions: Sequence[byte
             yield [None] * (len(table.names) + 1)
             continue
         if len(fields) != len(table.names):
-            raise InvalidInput(
-                f"--append needs rows of {len(table.names)} fields, got {len(fields)} in {fields!r:.100}; check the"
-                " quotes, or write CSV."
-            )
+            raise refused_row(table, fields)
         pairs = zip(fields, table.names, strict=True)
         row: list[Any] = [
             number_of(field) if name in table.numeric and not isinstance(field, list) else field

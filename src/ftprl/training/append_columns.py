@@ -10,7 +10,7 @@ from contextlib import closing
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from ftprl.data import partitions
+from ftprl.data import nested, partitions
 from ftprl.data.column_files import open_column_file, read_part
 from ftprl.data.files import shown, suffixes
 from ftprl.errors import BadFormat, InvalidInput
@@ -89,17 +89,33 @@ def _empty_schema(files: Sequence[str], format: str) -> pa.Schema:
     return pa.schema([*schema, *keys, pa.field(_COLUMN, pa.float64())])
 
 
-def write_parquet(files: Sequence[str], format: str, out: Any) -> int:
-    """Write all rows as Parquet; returns how many."""
+def write_parquet(files: Sequence[str], format: str, out: Any, ignored: Sequence[str]) -> int:
+    """Write all rows as Parquet, without the columns that are ignored; returns how many."""
     writer: Any = None
     rows = 0
     for batch in record_batches(files, format):
+        batch = batch.drop_columns(_whole_columns(batch.schema, ignored)) if ignored else batch
         writer = writer or _parquet_writer(batch.schema, out)
         writer(batch)
         rows += len(batch)
     if writer is not None:
         writer(None)
     return rows
+
+
+def _whole_columns(schema: pa.Schema, ignored: Sequence[str]) -> list[str]:
+    """The columns that are ignored; some fields of a structure alone are refused."""
+    columns = []
+    for field in schema:
+        inside = [inner.name for inner in nested.flat_fields([field])]
+        if inside and all(name in ignored for name in inside):
+            columns.append(field.name)
+        elif any(name in ignored for name in inside):
+            raise InvalidInput(
+                f"ignore= needs whole columns for .parquet, got fields of {shown(field.name)[:40]!r}; name the column.",
+                option="ignore",
+            )
+    return columns
 
 
 def _writer(schema: pa.Schema, path: str, out: Any) -> Any:
@@ -127,11 +143,11 @@ def _table_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
-    nested = next((field for field in schema if pa.types.is_nested(field.type)), None)
-    if nested is not None:
+    several = next((field for field in schema if pa.types.is_nested(field.type)), None)
+    if several is not None:
         raise InvalidInput(
-            f"--append needs .parquet or .jsonl for lists and structures, got column {shown(nested.name)[:40]!r} of"
-            f" type {nested.type}; rename the file."
+            f"--append needs .parquet or .jsonl for lists and structures, got column {shown(several.name)[:40]!r} of"
+            f" type {several.type}; rename the file."
         )
     text_schema = pa.schema(
         [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]

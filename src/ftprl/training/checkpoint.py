@@ -59,11 +59,12 @@ def load_resumed(path: str, *, apart: bool = False) -> tuple[Model, Version | No
 
 def _write_version(folder: VersionedFolder, model: Model) -> None:
     """Write a version; cells that other processes have are written by these, each shard to a file of its own."""
-    if not model.engine.is_apart:
+    write_shards = model.engine.shard_writer
+    if write_shards is None:
         folder.write({_RUN: model.write})
         return
     stem = folder.next_stem()
-    entries = model.engine.save_shards(folder.uri, stem)
+    entries = write_shards(folder.uri, stem)
     entries[_RUN] = folder.put(stem, _RUN, lambda out: model.write(out, cells=False))
     folder.commit(stem, entries)
 

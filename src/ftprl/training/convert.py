@@ -118,11 +118,12 @@ def _write_parquet(source: Source, path: str) -> None:
         from ftprl.training.append_columns import write_parquet
 
         with replacing(path) as out:
-            _check_rows(write_parquet(source.files, source.describe().format, out), source)
+            ignored = [name for name, kind in (source.describe().columns or {}).items() if kind == "ignore"]
+            _check_rows(write_parquet(source.files, source.describe().format, out, ignored), source)
         return
     text = check_readable(source, "output=")
     if text.describe().format == JSON_FORMATS[1]:
-        raise InvalidInput("output= needs .vw, .libsvm or .batches for VW's JSON, got .parquet; rename it.")
+        raise InvalidInput("output= needs .libsvm or .batches for VW's JSON, got .parquet; rename it.")
     text.keep_records()
     if text.describe().format in ("vw", "libsvm"):
         _write_features(text, path)

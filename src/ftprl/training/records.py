@@ -9,7 +9,8 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple, final
 
 from ftprl.data import Source
@@ -44,7 +45,8 @@ def table_of(
 ) -> Table:
     """The columns of a source, of which those of the kinds `numeric` are numbers.
 
-    JSON lines may have other columns, which are left out; without `with_others` they are refused.
+    JSON lines may have other columns, which are left out; without `with_others` they are refused, and columns that are
+    ignored are left out.
     """
     format = source.describe().format
     if source.dialect is not None:
@@ -52,15 +54,25 @@ def table_of(
         assert names is not None
         csv.field_size_limit(sys.maxsize)  # how long a row may be was decided when it was read
         numbers = frozenset(name for name in names if kinds.get(name) in numeric)
+        kept = [with_others or kinds.get(name) != "ignore" for name in names]
+        if not all(kept):
+            rest = tuple(compress(names, kept))
+            return Table(rest, numbers, lambda records: _selected(fields_of(dialect, records), kept), dialect)
         return Table(names, numbers, lambda records: fields_of(dialect, records), dialect)
     if format == JSON_LINES:
-        names = tuple(kinds)
+        ignored = None if with_others else tuple(name for name in kinds if kinds[name] == "ignore")
+        names = tuple(name for name in kinds if name not in (ignored or ()))
         numbers = frozenset(name for name in names if kinds[name] in numeric)
         maps = frozenset(name for name in names if not any(other.startswith(f"{name}.") for other in names))
-        ignored = None if with_others else tuple(name for name in names if kinds[name] == "ignore")
         return Table(names, numbers, lambda records: (_of_json(record, names, maps, ignored) for record in records))
     read = _of_libsvm if format == "libsvm" else _of_vw
     return Table(OF_LINES, frozenset(("label", "weight")), lambda records: (read(text_of(one)) for one in records))
+
+
+def _selected(rows: Iterable[list[str]], kept: Sequence[bool]) -> Iterator[list[str]]:
+    """Some of the fields; a row with more or fewer of them stays as it is."""
+    for fields in rows:
+        yield list(compress(fields, kept)) if len(fields) == len(kept) else fields
 
 
 def fields_of(dialect: Dialect, records: Sequence[bytes]) -> Iterator[list[str]]:
@@ -127,17 +139,20 @@ def flattened(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield prefix + key, inner
 
 
-def object_of(record: bytes) -> dict[str, Any]:
-    """The object of a line; none of a line that was left out."""
+def object_of(record: bytes) -> dict[str, Any] | None:
+    """The object of a line; None for a line that was left out, or that Python does not read, as with a number 01."""
     try:
-        value = json.loads(record)
+        value = json.loads(record, strict=False)
     except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _of_json(record: bytes, names: Sequence[str], maps: frozenset[str], ignored: Sequence[str] | None) -> Values:
-    flat = dict(flattened(object_of(record)))
+    read = object_of(record)
+    if read is None:
+        return []
+    flat = dict(flattened(read))
     for name in [name for name, value in flat.items() if isinstance(value, list) and name not in names]:
         if any(other.startswith(f"{name}.") for other in names):  # pairs of a name and a value are these columns
             flat |= _columns_of(name, flat.pop(name))
@@ -154,7 +169,7 @@ def _columns_of(name: str, pairs: Sequence[Any]) -> dict[str, Any]:
 def _refuse_others(flat: Mapping[str, Any], names: Sequence[str], ignored: Sequence[str]) -> None:
     """Refuse a key that would be lost, unless it is null or within an object that is left out."""
     for name, value in flat.items():
-        is_left_out = value is None or any(name.startswith(f"{other}.") for other in ignored)
+        is_left_out = value is None or name in ignored or any(name.startswith(f"{other}.") for other in ignored)
         if name not in names and not is_left_out:
             raise InvalidInput(
                 f"output= needs the keys of the first {SAMPLE_ROWS} rows for .parquet, got another,"

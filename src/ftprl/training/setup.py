@@ -18,7 +18,7 @@ from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.name_budget import BUDGET, parse_budget
 from ftprl.linear.spec import Spec
-from ftprl.losses import CLASS_LOSSES, LOSSES
+from ftprl.losses import CLASS_LOSSES, LOSSES, check_tau
 from ftprl.options import names
 
 # All else is imported in the functions: data is parsed ahead before its model is made (`ftprl.training.api`).
@@ -185,13 +185,8 @@ def _has_own_labels(data: Any, options: Options) -> bool:
 
 
 def _check_tau(settings: Options) -> None:
-    """Refuse a quantile for a loss that estimates none."""
-    loss = settings.get("loss", "logistic")
-    if "tau" in settings and loss in LOSSES and LOSSES[loss].tau is None:
-        raise InvalidInput(
-            f"tau= needs loss=quantile, got tau={settings['tau']} and loss={loss}; drop it, or pass loss=quantile.",
-            option=("tau", "loss"),
-        )
+    if "tau" in settings:
+        check_tau(settings["tau"], settings.get("loss", "logistic"))
 
 
 def check_mixture_options(spec: Spec, arguments: Options) -> None:

@@ -83,7 +83,12 @@ def _of_text(source: TextSource, kinds: Mapping[str, str], records: Sequence[byt
 
 def _of_values(row: Any, kinds: Mapping[str, str], indicators: bool, others: bool) -> str:
     """The features of a dict, or of the text of an object: known columns in their order, then others by their value."""
-    flat = dict(flattened(object_of(row) if isinstance(row, bytes) else row))
+    read = object_of(row) if isinstance(row, bytes) else row
+    if read is None:
+        raise InvalidInput(
+            "output= needs JSON that Python reads, got a row with a number such as 01; write .batches.", option="output"
+        )
+    flat = dict(flattened(read))
     known = "".join(_cell(name, kind, flat.get(name), indicators) for name, kind in kinds.items())
     if not others:
         return known

@@ -11,6 +11,7 @@ import pytest
 
 import ftprl
 from ftprl import data
+from ftprl._core import NameTable, feature_hash
 from ftprl.errors import BadFormat
 from oracles.batches import keys, rows_of
 
@@ -123,3 +124,33 @@ def test_bad_values_in_rows_of_one_shape_are_refused(tmp_path: Path) -> None:
         (tmp_path / "a.vwjson").write_text(f"{good}{bad}\n")
         with pytest.raises(BadFormat, match=r"a.vwjson:6: expected .*, got"):
             list(data.open(tmp_path / "a.vwjson").batches())
+
+
+def alike_names() -> tuple[str, str]:
+    """Two texts of the key `a` whose names agree in the lowest 17 bits of their hashes."""
+    seen: dict[int, str] = {}
+    for number in range(10_000):
+        text = f"text{number}"
+        other = seen.setdefault(feature_hash(f"a{text}") % 2**17, text)
+        if other != text:
+            return other, text
+    raise AssertionError
+
+
+def test_each_name_has_its_own_text_where_hashes_are_alike(tmp_path: Path) -> None:
+    one, other = alike_names()
+    before = [f'{{"_label": 1, "a": "{one}"}}\n'] * 3
+    # The name of the second text is not settled when a row with the first one, and with new keys, is read.
+    behind = [f'{{"_label": 1, "a": "{other}"}}\n', f'{{"_label": 1, "z": 1, "a": "{one}", "q": "something else"}}\n']
+    path = tmp_path / "a.vwjson"
+    path.write_text("".join(before + behind))
+    source = data.open(path, names="all", block_size=len("".join(behind)))
+    batches = [batch for batch, _ in source.read(threads=0)]
+    assert len(batches) > 1
+    for batch in batches:
+        table = NameTable(2**20)
+        assert batch.names is not None
+        batch.names.add_to(table)
+        assert len(table)
+        for number, own in enumerate(table.hashes.tolist()):
+            assert feature_hash(table.name(number).decode()) == own, table.name(number)

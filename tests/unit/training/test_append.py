@@ -156,6 +156,27 @@ def test_text_without_rows_has_its_columns(tmp_path: Path, source: str) -> None:
     assert predicted(tmp_path / source, "o.txt").read_text() == ""
 
 
+@pytest.mark.parametrize("text", ["a\0b", "a\x1fb", "a\tb"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_control_characters_in_json_lines_are_kept(tmp_path: Path, text: str, suffix: str) -> None:
+    (tmp_path / "d.jsonl").write_text(f'{{"y": 1, "t": "{text}"}}\n{{"y": 0, "t": "b"}}\n' * 10)  # without escapes
+    model = train(tmp_path / "d.jsonl", label="y", bits=10, output=tmp_path / "m").model
+    out = predicted(tmp_path / "d.jsonl", f"o.{suffix}", "--append")
+    assert model.predict(out).tolist() == model.predict(tmp_path / "d.jsonl").tolist()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_numbers_that_python_does_not_read_are_refused(
+    tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.jsonl").write_text('{"y": 1, "n": 2}\n{"y": 0, "n": 1}\n' * 10)
+    train(tmp_path / "d.jsonl", label="y", bits=10, output=tmp_path / "m")
+    (tmp_path / "d.jsonl").write_text('{"y": 1, "n": 01}\n')
+    args = [str(tmp_path / "m"), str(tmp_path / "d.jsonl"), "--append", "-o", str(tmp_path / f"o.{suffix}")]
+    assert run(["predict", *args]) == 2
+    assert "--append needs JSON that Python reads, got a row with a number such as 01" in capsys.readouterr().err
+
+
 def test_half_a_character_in_a_row_that_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"y": 1, "t": "a"}\n{"y": 0, "t": "b"}\n' * 10)
     train(tmp_path / "d.jsonl", label="y", bits=10, output=tmp_path / "m")
