@@ -14,9 +14,9 @@ brackets the change of the lower quartile of processor time:
 Empty cells were not measured, or the trick does nothing there. In these runs garbage collection was off to the end;
 now it is on again once the work begins (`loaded`), since a long run must not depend on making no cycles.
 
-Three more are elsewhere: `ftprl.cli.declared` reads what is mostly typed without Typer, `train` begins to parse files
-before it imports the rest (`ReadsAhead.begin`), and `ftprl.light` defines dataclasses in less time. The first two took
-18 of 149 ms from a command on 200 rows. While the rest is imported, threads may take turns ten times as often as usual.
+Two more are elsewhere: `ftprl.cli.declared` reads what is mostly typed without Typer, and `train` begins to parse files
+before it imports the rest (`ReadsAhead.begin`). They took 18 of 149 ms from a command on 200 rows. While the rest is
+imported, threads may take turns ten times as often as usual.
 
 Nothing is checked or refused here: what cannot be foreseen is done without it.
 """

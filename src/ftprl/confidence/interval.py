@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, final
 
 from ftprl._core import MeanSequence
-from ftprl.light import dataclass
 
 LEVEL = 0.95  # the probability that an interval holds at every row
 # As in src/core/learners/confidence.hpp.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.confidence.layout import PREDICTION_BINS, RESIDUAL_BINS, RESIDUAL_HEAD
-from ftprl.light import dataclass
 
 Vector = NDArray[np.float64]
 GROUPS = 20  # of predictions, with about as many rows each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from ftprl._core import Monitor
 from ftprl.confidence.interval import LEVEL, MeanInterval
-from ftprl.light import dataclass
 
 if TYPE_CHECKING:
     from ftprl.confidence.residuals import ResidualSummary

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check
 from ftprl.errors import InvalidInput
-from ftprl.light import dataclass
 
 if TYPE_CHECKING:
     from ftprl._core import NameTable, NewNames

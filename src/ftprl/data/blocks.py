@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import FrameBatch, ParquetBatch
@@ -11,7 +11,6 @@ from ftprl.data import frames
 from ftprl.data.parts import ORIGIN, Parts, are_records, split
 from ftprl.data.vectors import RowVectors
 from ftprl.errors import BadFormat
-from ftprl.light import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

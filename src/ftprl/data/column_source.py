@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import ParquetBatch
@@ -26,7 +26,6 @@ from ftprl.data.remote import check_here
 from ftprl.data.remote_columns import PartSource
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, named_columns
 from ftprl.errors import BadFormat, InvalidInput
-from ftprl.light import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 from ftprl._core import RecordParser, parser
@@ -20,7 +20,6 @@ from ftprl.data.parsing import Taking, with_remedy
 from ftprl.data.protocol import KINDS
 from ftprl.data.text_settings import BATCH_ROWS, BATCH_VALUES
 from ftprl.errors import InvalidInput
-from ftprl.light import dataclass
 
 Job = tuple[Block, int, int]  # a block, and which of its rows
 

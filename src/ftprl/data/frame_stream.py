@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from ftprl._core import FrameBatch, frame_batches, sample_cells
@@ -15,7 +16,6 @@ from ftprl.data import frames
 from ftprl.data.blocks import Block
 from ftprl.data.columns import ColumnHead, ColumnSample
 from ftprl.data.tables import SAMPLE_ROWS
-from ftprl.light import dataclass
 
 _NUMBERS = frozenset("cCsSiIlLfg")  # types as Arrow writes them
 _TEXTS = frozenset(("u", "U", "vu", "z", "Z", "vz"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -15,7 +16,6 @@ from ftprl.data.options import ARRAYS, OF_TABLES, ReadingOptions
 from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import Description, Position, Source
 from ftprl.errors import InvalidInput
-from ftprl.light import dataclass
 
 _OF_FILES = tuple(name for name in OF_TABLES if name != "weight")
 

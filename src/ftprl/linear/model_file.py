@@ -19,6 +19,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, BinaryIO, final
 
 import numpy as np
@@ -26,7 +27,6 @@ from numpy.typing import NDArray
 
 from ftprl.atomic import replacing
 from ftprl.errors import BadModel
-from ftprl.light import dataclass
 
 FORMAT, VERSION = "ftprl-model", "1"
 LARGEST_HEADER = 1_000_000

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, final
 
 import numpy as np
 
 from ftprl import check
 from ftprl.errors import InvalidInput
-from ftprl.light import dataclass
 from ftprl.linear.bounds import Bound, parse_bounds
 from ftprl.losses import LARGEST_LABEL, LOSSES, ScalarLoss, quantile, scalar_loss
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, final
-
-from ftprl.light import dataclass
 
 ENOUGH_ROWS = 1000  # after which a model should be better than its baseline
 _TIE = 1e-9  # losses this near, as a part of the larger, differ by rounding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol, final, runtime_checkable
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ftprl import check
 from ftprl.errors import InvalidInput
-from ftprl.light import dataclass
 from ftprl.losses.scalar import Labels, ScalarLoss, Vector
 from ftprl.losses.table import SCALAR_LOSSES
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ftprl.light import dataclass
 
 Vector = NDArray[np.float64]
 LARGEST_LABEL = 1e30  # no label, weight or value is larger: no product of them leaves the range of a float

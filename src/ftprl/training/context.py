@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from ftprl.confidence import RunMonitor
 from ftprl.data import Batch, Source
 from ftprl.errors import InvalidInput
-from ftprl.light import dataclass
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.training.delay import Waiting, has_delay_column

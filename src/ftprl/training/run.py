@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl.errors import InvalidInput
-from ftprl.light import dataclass
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event

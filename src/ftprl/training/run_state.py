@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 from ftprl.confidence import RunMonitor
 from ftprl.data import Position, Source
 from ftprl.errors import InvalidInput
-from ftprl.light import dataclass
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Vector
 from ftprl.linear.refusal import RowRefused
