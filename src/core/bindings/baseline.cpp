@@ -62,6 +62,9 @@ void ftprl::bindings::bind_baseline(nb::module_& m) {
             "What the prediction is: base_rate, mean, log_mean, median, quantile, majority or class_rates.")
         .def_prop_ro(
             "total", [](const ftprl::Baseline& self) { return self.total(); }, "The loss of all rows learned.")
+        .def_prop_ro(
+            "loss_totals", [](const ftprl::Baseline& self) { return nb::make_tuple(self.total(), self.least()); },
+            "The loss of all rows learned, and the least that it could be.")
         .def_prop_ro("numbers", &numbers_of, "All that it remembers but the weights of classes; a view.")
         .def_prop_ro("class_weights", &class_weights_of, "The weight of each class that there may be; a view.");
 }

@@ -61,6 +61,17 @@ std::pair<double, double> interval_of(const ftprl::MeanSequence& sequence) {
     return {range.lower, range.upper};
 }
 
+// Mean, lower and upper end, rows, bound, rows that were cut, and how far the mean would be from 0 without that; None
+// before the first row.
+nb::object summary_of(const ftprl::MeanSequence& sequence) {
+    const ftprl::MeanState& s = sequence.state();
+    const double weight = s.weight + s.epoch_weight;
+    if (!(weight > 0.0)) return nb::none();
+    const ftprl::Range range = sequence.interval();
+    return nb::make_tuple((s.total + s.sum) / weight, range.lower, range.upper, s.rows, s.bound, s.cut_rows,
+                          s.cut_off / weight);
+}
+
 // The number of the first row, counted from 0, after which 0 lay outside the interval; -1 if there is none.
 std::int64_t add_numbers(ftprl::MeanSequence& sequence, const Column<double>& x, const Column<double>& weight) {
     const auto count = static_cast<std::int64_t>(x.size());
@@ -103,6 +114,8 @@ void ftprl::bindings::bind_confidence(nb::module_& m) {
         .def("add", &add_numbers, nb::arg("x").noconvert(), nb::arg("weight").noconvert(),
              "Add numbers; returns which of them was the first after which 0 lay outside the interval, or -1.")
         .def_prop_ro("interval", &interval_of, "The lower and the upper end.")
+        .def_prop_ro("summary", &summary_of,
+                     "Mean, lower and upper end, rows, bound, cut rows and what was cut off; None before any row.")
         .def_prop_rw(
             "numbers", [](const ftprl::MeanSequence& self) { return numbers_of(self.state()); },
             [](ftprl::MeanSequence& self, const Numbers& numbers) {

@@ -100,6 +100,13 @@ void ftprl::bindings::bind_learner_state(nb::class_<Learner>& learner) {
             },
             "What was added up since the first row. A view.")
         .def_prop_ro(
+            "loss_totals",
+            [](Learner& self) {
+                const double* tallies = self.tallies();
+                return nb::make_tuple(tallies[ftprl::LOSS], tallies[ftprl::WEIGHT], tallies[ftprl::ROWS]);
+            },
+            "The first of them: loss, weight and rows.")
+        .def_prop_ro(
             "calibration",
             [](nb::handle self) -> nb::object {
                 auto& own = nb::cast<Learner&>(self);

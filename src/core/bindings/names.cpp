@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "bindings/bindings.hpp"
 #include "readers/bound_table.hpp"
 #include "readers/name_table.hpp"
+#include "readers/packed_names.hpp"
 #include "readers/rows.hpp"
 
 namespace nb = nanobind;
@@ -57,61 +59,16 @@ std::pair<std::size_t, std::size_t> add_names(NameTable& table, const NewNames& 
     return {full.any, full.product};
 }
 
-// A name in a file of batches: its hash, its row and its size; the texts follow all of them.
-// The highest bit of the size marks an interaction, that of their number that none is missing.
-constexpr std::uint32_t PRODUCT = 0x80000000u;
-constexpr std::uint64_t COMPLETE = std::uint64_t{1} << 63;
-
-struct PackedName {
-    std::uint64_t hash;
-    std::uint32_t row;
-    std::uint32_t size;
-};
-
-nb::bytes pack_names(const NewNames& names, std::size_t from, std::size_t to) {
-    const std::size_t first = names.first_of(from), end = names.first_of(to);
-    const std::uint64_t head = (end - first) | (names.is_complete() ? COMPLETE : 0);
-    std::string text(reinterpret_cast<const char*>(&head), sizeof(head));
-    for (std::size_t i = first; i < end; ++i) {
-        const PackedName name{names[i].hash, names[i].row - static_cast<std::uint32_t>(from),
-                              names[i].size | (names[i].is_product != 0 ? PRODUCT : 0)};
-        text.append(reinterpret_cast<const char*>(&name), sizeof(name));
-    }
-    for (std::size_t i = first; i < end; ++i) {
-        const std::size_t before = text.size();
-        text.resize(before + names[i].size);
-        names.write(names[i], reinterpret_cast<ftprl::Byte*>(text.data()) + before);
-    }
+nb::bytes packed_names(const NewNames& names, std::size_t from, std::size_t to) {
+    const std::string text = ftprl::pack_names(names, from, to);
     return nb::bytes(text.data(), text.size());
 }
 
-NewNames unpack_names(const nb::bytes& packed) {
-    const auto* const data = reinterpret_cast<const ftprl::Byte*>(packed.c_str());
-    std::uint64_t count = 0;
-    const auto fail = [](bool wrong) {
-        if (wrong) throw nb::value_error("packed names must be whole");
-    };
-    fail(packed.size() < sizeof(count));
-    std::memcpy(&count, data, sizeof(count));
-    const bool is_complete = (count & COMPLETE) != 0;
-    count &= ~COMPLETE;
-    fail(count > (packed.size() - sizeof(count)) / sizeof(PackedName));
-    std::size_t text = sizeof(count) + count * sizeof(PackedName);
-    NewNames names;
-    if (is_complete) names.set_complete();
-    std::uint32_t row = 0;
-    for (std::uint64_t i = 0; i < count; ++i) {
-        PackedName name{};
-        std::memcpy(&name, data + sizeof(count) + i * sizeof(name), sizeof(name));
-        const bool is_product = (name.size & PRODUCT) != 0;
-        name.size &= ~PRODUCT;
-        fail(name.row < row || name.size > packed.size() - text);
-        row = name.row;
-        names.add(name.hash, name.row, data + text, name.size, is_product);
-        text += name.size;
-    }
-    fail(text != packed.size());
-    return names;
+NewNames unpacked_names(const nb::bytes& packed) {
+    std::optional<NewNames> names =
+        ftprl::unpack_names(reinterpret_cast<const ftprl::Byte*>(packed.c_str()), packed.size());
+    if (!names) throw nb::value_error("packed names must be whole");
+    return std::move(*names);
 }
 
 // The cells of the names in a table of `dim` weights.
@@ -241,8 +198,8 @@ void ftprl::bindings::bind_names(nb::module_& m) {
         .def("stop", &NewNames::stop, "Want no more names of the parsers that these come from.")
         .def("stop_products", &NewNames::stop_products, "Want no more names of interactions of these parsers.")
         .def_prop_ro("is_complete", &NewNames::is_complete, "Whether none may be missing.")
-        .def("pack", &pack_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
-        .def_static("unpack", &unpack_names, nb::arg("packed"), "The names that `pack` made bytes of.");
+        .def("pack", &packed_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
+        .def_static("unpack", &unpacked_names, nb::arg("packed"), "The names that `pack` made bytes of.");
     nb::class_<NameTable>(m, "NameTable", "The names of features by their hashes, within a budget of bytes.")
         .def(nb::init<std::uint64_t>(), nb::arg("budget"))
         .def("__len__", [](const NameTable& table) { return table.hashes.size(); })

@@ -54,6 +54,7 @@ public:
 
     BaselineKind kind() const { return loss_->baseline; }
     double total() const;  // the loss of all rows learned
+    double least() const { return state_.least; }
     // All of it, to go back to.
     struct Saved {
         BaselineState state;

@@ -67,11 +67,11 @@ public:
         std::free(head);  // no block of a slab is as small, or as large
     }
 
-    // Give everything back to the system: nothing is read for a while.
+    // Give all but the blocks used last back to the system: nothing is read for a while.
     void trim() noexcept {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
-            while (count_ > 0) let_go(remove(count_ - 1));
+            while (bytes_ > MOST_AFTER_TRIM) let_go(remove(0));
         }
 #if defined(__GLIBC__)
         malloc_trim(0);
@@ -81,6 +81,8 @@ public:
 private:
     static constexpr std::size_t SMALL = std::size_t{1} << 14;  // below this malloc does as well
     static constexpr std::size_t MOST = std::size_t{1} << 26;   // bytes kept at most
+    // A program that trains again needs a few blocks at once: their first use takes longer than to read them.
+    static constexpr std::size_t MOST_AFTER_TRIM = std::size_t{1} << 24;
 
     // Blocks of some size are cut from slabs of huge pages: the first use of a small page takes the system as long as
     // it takes to parse a few hundred cells, and a command that reads a million rows uses tens of thousands of them.

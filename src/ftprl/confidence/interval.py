@@ -10,11 +10,6 @@ from typing import Any, final
 from ftprl._core import MeanSequence
 
 LEVEL = 0.95  # the probability that an interval holds at every row
-# As in src/core/learners/confidence.hpp.
-_STATE = (
-    *("rows", "weight", "total", "lower", "upper", "epoch", "bound", "heaviest", "epoch_rows", "epoch_cuts"),
-    *("epoch_weight", "sum", "squares", "guess", "cut_rows", "cut_off"),
-)
 
 
 @final
@@ -87,19 +82,10 @@ class MeanInterval:
     @classmethod
     def of(cls, sequence: MeanSequence, level: float) -> MeanInterval | None:
         """The interval of a sequence; None before its first row."""
-        state = dict(zip(_STATE, sequence.numbers, strict=True))
-        weight = state["weight"] + state["epoch_weight"]
-        if not weight > 0.0:
+        if (summary := sequence.summary) is None:
             return None
-        return cls(
-            (state["total"] + state["sum"]) / weight,
-            *sequence.interval,
-            level,
-            int(state["rows"]),
-            state["bound"],
-            int(state["cut_rows"]),
-            state["cut_off"] / weight,
-        )
+        mean, lower, upper, rows, bound, cut_rows, cut_off = summary
+        return cls(mean, lower, upper, level, int(rows), bound, int(cut_rows), cut_off)
 
 
 _FIELDS = tuple(MeanInterval.__dataclass_fields__)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 Values = NDArray[np.float32] | NDArray[np.float64]
 _NO_TEXTS: Mapping[float, str] = {}  # of most batches; nobody changes it
+_LAST_PARTS = (None, None, _NO_TEXTS, None)  # names, delay, label_texts and remote of most batches
 Row = Mapping[int, float] | Iterable[tuple[int, float]]
 
 
@@ -115,8 +116,9 @@ class Batch:
         if stop - start == len(self):
             return self
         first, last = int(self.indptr[start]), int(self.indptr[stop])
-        return Batch.trusted(
-            self.indptr[start : stop + 1] - first,
+        indptr = self.indptr[start : stop + 1]
+        return Batch._of(
+            _read_only(indptr - first) if first else indptr,  # views of arrays that cannot be written to cannot either
             self.indices[first:last],
             self.values[first:last],
             self.y[start:stop],
@@ -137,15 +139,17 @@ class Batch:
 
         The last parts are `is_private` and, where there are any, `names`, `delay`, `label_texts` and `remote`.
         """
-        batch = object.__new__(cls)
-        object.__setattr__(batch, "names", None)
-        object.__setattr__(batch, "delay", None)
-        object.__setattr__(batch, "label_texts", _NO_TEXTS)
-        object.__setattr__(batch, "remote", None)
-        for name, part in zip(cls.__slots__, parts, strict=False):
+        for part in parts:
             if isinstance(part, np.ndarray):
                 part.flags.writeable = False
-            object.__setattr__(batch, name, part)
+        return cls._of(*parts, *_LAST_PARTS[len(parts) - len(cls.__slots__) + len(_LAST_PARTS) :])
+
+    @classmethod
+    def _of(cls, *parts: Any) -> Batch:
+        """A batch of all parts, whose arrays cannot be written to."""
+        batch = object.__new__(cls)
+        for put, part in zip(_PUT, parts, strict=True):
+            put(batch, part)
         return batch
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -158,7 +162,10 @@ class Batch:
 
     def replaced(self, **parts: Any) -> Batch:
         """The same rows with some parts replaced; the new ones have to be right, and as private as the others."""
-        return Batch.trusted(*(parts.get(name, getattr(self, name)) for name in Batch.__slots__))
+        for part in parts.values():
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
+        return Batch._of(*(parts[name] if name in parts else getattr(self, name) for name in Batch.__slots__))
 
     def private(self) -> Batch:
         """This batch if nobody else can write to its arrays, otherwise a copy."""
@@ -231,6 +238,14 @@ class Batch:
         with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the kernel refuses that
             stored = values if float64 else values.astype(np.float32)
         return cls(indptr, indices, stored, labels, weights, **more).replaced(is_private=True)
+
+
+_PUT = tuple(getattr(Batch, name).__set__ for name in Batch.__slots__)  # each part of a new batch in its slot
+
+
+def _read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    array.flags.writeable = False
+    return array
 
 
 def combine(

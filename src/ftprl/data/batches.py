@@ -14,15 +14,16 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl._core import HASH_VERSION, NewNames, read_block, text_fingerprint
+from ftprl._core import HASH_VERSION, BlockReader, NewNames, text_fingerprint
 from ftprl.atomic import replacing
-from ftprl.data.batch import Batch, RowNames
+from ftprl.data.batch import Batch, RowNames, Vector
 from ftprl.data.files import shown
 from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.memory import RowPosition
@@ -39,6 +40,7 @@ _MAGIC = b"FTPRLBAT"
 _TAIL = 32  # bytes: the length of the footer, its fingerprint, the version, and the magic
 _LARGEST_FOOTER = 1 << 30
 _BLOCK_ROWS, _BLOCK_ENTRIES = 16384, 1 << 19
+_INT64, _UINT32, _FLOAT64 = np.dtype(np.int64), np.dtype(np.uint32), np.dtype(np.float64)
 _KINDS = ("label", "weight", "delay_column", "ignore", "categorical", "numeric", "text")
 
 
@@ -172,6 +174,10 @@ class BatchesSource(Source):
         self._path, self._files = path, (path,) if files is None else files
         self._footer, self._tail = _footer_of(path)
         self._blocks = [_Block(*block) for block in self._footer["blocks"]]
+        self._numbers = np.array(self._footer["blocks"], np.uint64).reshape(-1, len(_Block._fields))
+        self._is_float64 = self._footer["reading"]["dtype"] == "float64"
+        self._values: np.dtype[Any] = _FLOAT64 if self._is_float64 else np.dtype(np.float32)
+        self._origin = shown(path)
         self._starts = [0, *accumulate(block.rows for block in self._blocks)]
         self._left_out_rows = {int(row): int(count) for row, count in self._footer["left_out"]}
         self._label_texts = {float(code): str(text) for code, text in self._footer.get("label_texts", ())}
@@ -228,21 +234,85 @@ class BatchesSource(Source):
         self._left_out, self._bad_rows = LeftOut(), 0
         left_out = deque(sorted(self._left_out_rows.items()))
         first = max(0, bisect_right(self._starts, start) - 1)
+        with closing(self._batches_from(first, threads)) as batches:
+            for number, batch in enumerate(batches, first):
+                skipped = max(0, start - self._starts[number])
+                self._leave_out(left_out, self._starts[number + 1])
+                if skipped < len(batch):
+                    yield batch[skipped:], RowPosition(batch.first_row + skipped)
+        self._leave_out(left_out, self.rows)
+
+    def _batches_from(self, first: int, threads: int) -> Generator[Batch]:
+        """The batches from block number `first` on."""
         handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            reader = _Reader(handle, self._path, self._blocks, self._starts, self.to_dict()["dtype"], self._wants_names)
-            numbers = range(first, len(self._blocks))
-            in_advance = prefetched(numbers, reader.read, threads) if threads else (reader.read(one) for one in numbers)
-            with closing(in_advance) as batches:
-                for number, batch in zip(numbers, batches, strict=True):
-                    skipped = max(0, start - self._starts[number])
-                    batch = batch.replaced(label_texts=self._label_texts) if self._label_texts else batch
-                    self._leave_out(left_out, self._starts[number + 1])
-                    if skipped < len(batch):
-                        yield batch.numbered(batch.first_row, skipped), RowPosition(batch.first_row + skipped)
-            self._leave_out(left_out, self.rows)
+            reader = BlockReader(handle, self._numbers, first, self._is_float64, self._wants_names, threads)
+            try:
+                blocks = ((number, *self._next_block(reader, number)) for number in range(first, len(self._blocks)))
+                if threads and self._has_tags(handle):
+                    yield from prefetched(blocks, self._batch, threads)
+                else:
+                    yield from map(self._batch, blocks)
+            finally:
+                reader.close()
         finally:
             os.close(handle)
+
+    def _next_block(self, reader: BlockReader, number: int) -> tuple[NDArray[np.uint8], NewNames | None]:
+        try:
+            return reader.take()
+        except ValueError:
+            raise self._broken(number) from None
+
+    def _has_tags(self, handle: int) -> bool:
+        """Whether rows have tags, which take long enough to be read by another thread."""
+        for block in self._blocks:
+            if (at := self._array_bytes(block)) < block.size:
+                return any(os.pread(handle, 8, block.offset + at))
+        return False
+
+    def _array_bytes(self, block: _Block) -> int:
+        return _array_bytes(block, self._values.itemsize)
+
+    def _batch(self, block_read: tuple[int, NDArray[np.uint8], NewNames | None]) -> Batch:
+        """The rows of a block whose bytes were checked: views of its memory."""
+        number, content, new_names = block_read
+        block, at = self._blocks[number], 0
+
+        def take(count: int, kind: np.dtype[Any]) -> NDArray[Any]:
+            nonlocal at
+            start, at = at, at + count * kind.itemsize
+            return content[start:at].view(kind)
+
+        rows = block.rows
+        indptr, y = take(rows + 1, _INT64), take(rows, _FLOAT64)
+        unit_weights, unit_values = self._units
+        weight = take(rows, _FLOAT64) if block.has_weights else unit_weights[:rows]
+        values = take(block.entries, self._values) if block.has_values else unit_values[: block.entries]
+        indices = take(block.entries, _UINT32)
+        tags = None
+        if at < block.size:
+            end = at + 8 + int.from_bytes(content[at : at + 8].tobytes(), "little")
+            tags = tuple(json.loads(content[at + 8 : end].tobytes())) if end > at + 8 else None
+        names = None if new_names is None else RowNames(new_names, 0, rows)
+        first_row, origin = self._starts[number], self._origin
+        return Batch.trusted(
+            indptr, indices, values, y, weight, first_row, origin, tags, True, names, None, self._label_texts
+        )
+
+    @cached_property
+    def _units(self) -> tuple[Vector, NDArray[Any]]:
+        """Weights and values that are all 1, which blocks do not have: as many as the largest of these needs."""
+        rows = max((block.rows for block in self._blocks), default=0)
+        entries = max((block.entries for block in self._blocks if not block.has_values), default=0)
+        return np.ones(rows), np.ones(entries, self._values)
+
+    def _broken(self, number: int) -> BadFormat:
+        first, last = self._starts[number], self._starts[number + 1] - 1
+        return BadFormat(
+            f"{shown(self._path)}: rows {first} to {last}: expected them as they were written, got others; convert"
+            " the data again."
+        )
 
     def _leave_out(self, left_out: deque[tuple[int, int]], stop: int) -> None:
         """Count the rows that were left out up to row number `stop`."""
@@ -312,58 +382,6 @@ class BatchesSource(Source):
         return dict(self._footer["reading"])
 
 
-@final
-class _Reader:
-    """Reads blocks of an open file."""
-
-    def __init__(
-        self, handle: int, path: str, blocks: list[_Block], starts: list[int], dtype: str, wants_names: bool
-    ) -> None:
-        self._wants_names = wants_names
-        self._handle, self._path, self._blocks, self._starts = handle, path, blocks, starts
-        self._values = np.dtype(np.float64 if dtype == "float64" else np.float32)
-        most_rows = max((block.rows for block in blocks), default=0)
-        most = max((block.entries for block in blocks if not block.has_values), default=0)
-        self._unit_weights, self._unit_values = np.ones(most_rows), np.ones(most, self._values)
-
-    def read(self, number: int) -> Batch:
-        """The rows of a block, in memory of their own."""
-        block = self._blocks[number]
-        content, fingerprint = read_block(self._handle, block.offset, block.size)
-        if len(content) != block.size or fingerprint != block.fingerprint:
-            raise self._broken(number)
-        try:
-            return self._batch(content, block, number)
-        except (ValueError, InvalidInput):
-            raise self._broken(number) from None
-
-    def _batch(self, content: NDArray[np.uint8], block: _Block, number: int) -> Batch:
-        at = 0
-
-        def take(count: int, kind: Any) -> NDArray[Any]:
-            nonlocal at
-            start, at = at, at + count * np.dtype(kind).itemsize
-            return content[start:at].view(kind)
-
-        indptr, y = take(block.rows + 1, np.int64), take(block.rows, np.float64)
-        weight = take(block.rows, np.float64) if block.has_weights else self._unit_weights[: block.rows]
-        values = take(block.entries, self._values) if block.has_values else self._unit_values[: block.entries]
-        indices = take(block.entries, np.uint32)
-        more = content[at:].tobytes()
-        end = 8 + int.from_bytes(more[:8], "little")
-        tags = tuple(json.loads(more[8:end])) if end > 8 else None
-        names = RowNames(NewNames.unpack(more[end:]), 0, block.rows) if self._wants_names and more[end:] else None
-        batch = Batch(indptr, indices, values, y, weight, self._starts[number], shown(self._path), tags)
-        return batch.replaced(is_private=True, names=names)
-
-    def _broken(self, number: int) -> BadFormat:
-        first, last = self._starts[number], self._starts[number + 1] - 1
-        return BadFormat(
-            f"{shown(self._path)}: rows {first} to {last}: expected them as they were written, got others; convert"
-            " the data again."
-        )
-
-
 def _footer_of(path: str) -> tuple[dict[str, Any], int]:
     """The footer of a file, checked, and its fingerprint."""
     try:
@@ -397,13 +415,21 @@ def _check_blocks(path: str, footer: Mapping[str, Any], end: int) -> None:
     width, at = 8 if footer["reading"]["dtype"] == "float64" else 4, len(_MAGIC)
     for values in footer["blocks"]:
         block = _Block(*values)
-        least = 8 * (block.rows + 1) + 8 * block.rows * (2 if block.has_weights else 1)
-        least += block.entries * (4 + (width if block.has_values else 0))
-        if block.offset != at or block.size < least or min(block.rows, block.entries) < 0:
+        if (
+            block.offset != at
+            or block.size < _array_bytes(block, width)
+            or not all(0 <= number < 2**64 for number in block)
+        ):
             raise _not_batches(path, "blocks that do not fit")
         at += block.size
     if at != end:
         raise _not_batches(path, "blocks that do not fit")
+
+
+def _array_bytes(block: _Block, value_bytes: int) -> int:
+    """How long the arrays of a block are; tags and names follow them."""
+    in_rows = 8 * (block.rows + 1) + 8 * block.rows * (2 if block.has_weights else 1)
+    return in_rows + block.entries * (4 + (value_bytes if block.has_values else 0))
 
 
 def _not_batches(path: str, got: str) -> BadFormat:

@@ -86,8 +86,8 @@ class LearnerState(CellTable):
     def progress(self) -> LossTotals:
         """Of all rows so far; the same bits however they were cut into batches."""
         with self._reading:
-            loss, weight, rows = self._core.tallies[:3].tolist()
-            return LossTotals(loss, weight, int(rows), self._baseline.total, float(self._baseline.numbers[2]))
+            loss, weight, rows = self._core.loss_totals
+            return LossTotals(loss, weight, int(rows), *self._baseline.loss_totals)
 
     @property
     def baseline(self) -> LossTotals:

@@ -70,8 +70,10 @@ class LabelBlocks:
 
     def see(self, y: NDArray[np.float64]) -> None:
         """Count the rows of a batch, those without a label left out."""
+        if self._sizes is None:
+            return
         labels = y[y == y]
-        if self._sizes is None or not len(labels):
+        if not len(labels):
             return
         starts = np.concatenate(([0], np.flatnonzero(labels[1:] != labels[:-1]) + 1))
         if len(self._sizes) + len(starts) > _MOST:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, final
-
-import numpy as np
 
 from ftprl.data import Batch
 from ftprl.linear.model import Model
@@ -55,11 +54,11 @@ class ProgressMeter:
         self._model, self._state = model, state
         self._last = state.totals(model.engine)
         self._row: tuple[float, int] | None = None  # label and number of features of the last row
-        self._score = np.full(1, np.nan)
+        self._score = math.nan
 
     def see(self, rows: Batch, score: float) -> None:
         """Rows were met, of which the last had this score before it was learned."""
-        self._row, self._score[0] = (float(rows.y[-1]), int(rows.indptr[-1] - rows.indptr[-2])), score
+        self._row, self._score = (float(rows.y[-1]), int(rows.indptr[-1] - rows.indptr[-2])), score
 
     def pass_loss(self) -> dict[str, float]:
         """The mean loss of this pass and its baseline."""
@@ -85,7 +84,7 @@ class ProgressMeter:
         """A label or a score as an event has it: with several classes both are the number of a class."""
         if self._model.class_table is not None:
             return self._model.class_table.label(value)
-        return float(self._model.mean(np.array([value]))[0]) if is_score else value
+        return self._model.engine.spec.scalar_loss().mean_of(value) if is_score else value
 
     def example(self) -> dict[str, Any]:
         """The last row that was learned or held out, and the mixture behind its prediction."""
@@ -93,7 +92,7 @@ class ProgressMeter:
         if self._row is not None:
             label, count = self._row
             fields["label"] = self._shown(label)
-            fields["prediction"] = self._shown(float(self._score[0]), is_score=True)
+            fields["prediction"] = self._shown(self._score, is_score=True)
             fields["features"] = count
         mixture = self._model.engine.mixture
         return fields if mixture is None else {**fields, "mixture": mixture.to_dict()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple, final
 
 import numpy as np
@@ -14,6 +12,7 @@ from ftprl.linear import rounds
 from ftprl.linear.model import Vector
 from ftprl.linear.refusal import RowRefused
 from ftprl.linear.round_buffer import JoinedPosition
+from ftprl.linear.spec import Spec
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
 from ftprl.training.holdout import add_losses, held_out, only_scored
@@ -44,31 +43,36 @@ class RowLearner:
 
         `is_shown` says that the last row will be part of a progress event.
         """
+        rows = self._admitted(batch)
+        try:
+            self._learn(rows, is_shown=is_shown)
+        except RowRefused as refusal:
+            if not self._run.source.skips_bad_rows:
+                raise located(refusal, self._run.source, position) from None
+            self._learn_around_refused(rows, position, is_shown=is_shown)
+
+    def _learn_around_refused(self, batch: Batch, position: Position, *, is_shown: bool) -> None:
+        """Learn all rows of a batch but those that are refused, of which there is at least one."""
         run = self._run
 
         def refuse(refusal: RowRefused) -> None:
             is_first = run.state.first_refusal is None
             run.state.refuse(located(refusal, run.source, position) if is_first else refusal)
 
-        skips = run.source.skips_bad_rows
-        try:
-            for _ in around_refused(
-                self._admitted(batch),
-                lambda rows: self._learn(rows, is_shown=is_shown),
-                refuse if skips else None,
-                run.model.engine.meet_names,
-            ):
-                pass
-        except RowRefused as refusal:
-            raise located(refusal, run.source, position) from None
+        def learn(rows: Batch) -> None:
+            self._learn(rows, is_shown=is_shown)
+
+        for _ in around_refused(batch, learn, refuse, run.model.engine.meet_names):
+            pass
 
     def learn_waiting(self) -> None:
         """At the end of a pass, learn the rows whose labels have not arrived."""
         if self._run.waiting is None:
             return
         for rows, expert_scores in self._run.waiting.rest():
-            with self._retirement():
-                self._run.model.engine.learn_late(rows, expert_scores, np.arange(len(rows)))
+            before = self._run.model.engine.spec
+            self._run.model.engine.learn_late(rows, expert_scores, np.arange(len(rows)))
+            self._log_dropped(before)
 
     def add_names(self, batch: Batch, position: Position, first: int, last: int) -> None:
         """Keep the names of the features of some rows of a batch, which are about to be counted."""
@@ -120,8 +124,9 @@ class RowLearner:
         batch = self._run.model.numbered(batch)
         held = self._run.held_out(batch)
         rows = batch if held is None else only_scored(batch, held)
-        with self._retirement():
-            outcome = self._learned(rows, is_shown=is_shown)
+        before = self._run.model.engine.spec
+        outcome = self._learned(rows, is_shown=is_shown)
+        self._log_dropped(before)
         if held is not None:
             losses, baselines = outcome.losses[held], outcome.baselines[held]
             state.holdout = add_losses(state.holdout, losses, baselines, batch.weight[held])
@@ -131,13 +136,10 @@ class RowLearner:
         if self._written is not None:
             self._written.add(batch, outcome.scores)
 
-    @contextmanager
-    def _retirement(self) -> Iterator[None]:
-        """Log scales that are dropped while rows are learned."""
-        scales = self._run.model.engine.spec.scales
-        yield
+    def _log_dropped(self, before: Spec) -> None:
+        """Log scales that were dropped since the settings were those of `before`."""
         spec = self._run.model.engine.spec
-        if spec.scales != scales:
+        if spec is not before and spec.scales != before.scales:
             self._run.emit("retire", kept=list(spec.scales), retired=list(spec.retired))
 
     @property

@@ -137,3 +137,13 @@ def test_bad_rows(make: Any, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         make()
     assert message in str(caught.value)
+
+
+def test_parts_cannot_be_written_to() -> None:
+    batch = Batch.from_rows([{0: 1.0}, {1: 2.0, 2: 1.0}, {}, {5: 1.0}], y=[1, -1, 1, 1])
+    for part in (batch, batch[:2], batch[1:3], batch[2:], batch.replaced(weight=np.ones(4)), batch.numbered(7, 1)):
+        for name in ("indptr", "indices", "values", "y", "weight"):
+            array = getattr(part, name)
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
+        assert part.indptr[0] == 0
