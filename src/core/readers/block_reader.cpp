@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -18,11 +19,13 @@ namespace {
 // Each is read in much less time than it takes to learn it: more of them would only use more memory for the first time.
 constexpr std::size_t BLOCKS_IN_ADVANCE = 1;  // for each thread, besides the one that it reads
 
+constexpr std::chrono::microseconds SHORT_WAIT{200};  // less than it takes to read most blocks
+
 // Reads bytes and makes their fingerprint, of each part while it is in the cache; fewer when the file ends before.
-std::uint64_t read_bytes(int file, const BlockPlace& place, ReadBlock& to) {
+std::uint64_t read_bytes(int file, const BlockPlace& place, std::uint64_t largest, ReadBlock& to) {
     std::uint64_t fingerprint = 0;
     Buffer<Byte>& bytes = to.bytes;
-    bytes.reserve(place.size);
+    bytes.reserve(largest / 2 <= place.size ? largest : place.size);  // the memory then serves other blocks, too
     while (bytes.size() < place.size) {
         const std::size_t wanted = std::min(static_cast<std::size_t>(place.size) - bytes.size(), Window::USUAL);
         Byte* const at = bytes.data() + bytes.size();
@@ -34,6 +37,12 @@ std::uint64_t read_bytes(int file, const BlockPlace& place, ReadBlock& to) {
         bytes.resize(bytes.size() + static_cast<std::size_t>(got));
     }
     return fingerprint;
+}
+
+std::uint64_t largest_of(const std::vector<BlockPlace>& places) {
+    std::uint64_t largest = 0;
+    for (const BlockPlace& place : places) largest = std::max(largest, place.size);
+    return largest;
 }
 
 std::int64_t row_end(const Byte* indptr, std::uint64_t row) {
@@ -78,6 +87,7 @@ BlockReader::BlockReader(int file, std::vector<BlockPlace> places, std::size_t f
                          bool wants_names, int threads)
     : file_(file),
       places_(std::move(places)),
+      largest_(largest_of(places_)),
       value_bytes_(value_bytes),
       wants_names_(wants_names),
       begun_(first),
@@ -118,11 +128,14 @@ std::optional<ReadBlock> BlockReader::take() {
         guard.lock();
         read_block(taken_, guard);
     }
-    while (!result.has_value()) {
-        if (may_begin()) {  // rather than wait for a thread
+    const auto is_read = [&result] { return result.has_value(); };
+    while (!is_read()) {
+        // Rather than wait long for a thread it reads the next block itself.
+        if (begun_ > taken_ && changed_.wait_for(guard, SHORT_WAIT, is_read)) break;
+        if (may_begin()) {
             read_block(begun_++, guard);
         } else {
-            changed_.wait(guard);
+            changed_.wait(guard, is_read);
         }
     }
     std::optional<ReadBlock> block;
@@ -158,7 +171,7 @@ ReadBlock BlockReader::read(const BlockPlace& place) const noexcept {
     try {
         const std::optional<std::uint64_t> arrays = place.array_bytes(value_bytes_);
         if (!arrays) return block;
-        const std::uint64_t fingerprint = read_bytes(file_, place, block);
+        const std::uint64_t fingerprint = read_bytes(file_, place, largest_, block);
         block.is_whole = block.error == 0 && block.bytes.size() == place.size && fingerprint == place.fingerprint &&
                          are_rows(block.bytes.data(), place.rows, place.entries) &&
                          (!wants_names_ || read_names(place, *arrays, block));

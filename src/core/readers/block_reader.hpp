@@ -67,6 +67,7 @@ private:
 
     const int file_;
     const std::vector<BlockPlace> places_;
+    const std::uint64_t largest_;  // of the sizes
     const std::size_t value_bytes_;
     const bool wants_names_;
     std::mutex taking_, mutex_;  // of `take` as a whole, and of what follows

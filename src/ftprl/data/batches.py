@@ -235,11 +235,12 @@ class BatchesSource(Source):
         left_out = deque(sorted(self._left_out_rows.items()))
         first = max(0, bisect_right(self._starts, start) - 1)
         with closing(self._batches_from(first, threads)) as batches:
-            for number, batch in enumerate(batches, first):
-                skipped = max(0, start - self._starts[number])
-                self._leave_out(left_out, self._starts[number + 1])
+            for batch in batches:
+                skipped = max(0, start - batch.first_row)
+                self._leave_out(left_out, batch.first_row + len(batch))
                 if skipped < len(batch):
                     yield batch[skipped:], RowPosition(batch.first_row + skipped)
+                del batch  # its memory serves the next one
         self._leave_out(left_out, self.rows)
 
     def _batches_from(self, first: int, threads: int) -> Generator[Batch]:

@@ -130,6 +130,7 @@ class Trainer:
             for batch, position in whole:
                 self.signals.hold()
                 self._learn_batch(batch, position)
+                del batch  # its memory serves the next one
                 self.signals.deliver()
                 if waits_for_data:
                     self.signals.release()
