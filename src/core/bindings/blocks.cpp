@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,9 @@ using Numbers = nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_contig, nb::
 constexpr std::size_t NUMBERS = 7;  // of a block
 constexpr int MOST_THREADS = 64;
 
-// The reader, which ends when Python drops this.
+// The reader, which ends when Python drops or closes this, or with the last block that another thread is taking.
 struct OpenBlocks {
-    std::unique_ptr<ftprl::BlockReader, ftprl::BlockReader::End> reader;
+    std::shared_ptr<ftprl::BlockReader> reader;
 };
 
 void open_blocks(OpenBlocks* self, int file, const Numbers& blocks, std::size_t first, bool float64, bool names,
@@ -38,17 +39,19 @@ void open_blocks(OpenBlocks* self, int file, const Numbers& blocks, std::size_t 
         place = {n[0], n[1], n[2], n[3], n[4] != 0, n[5] != 0, n[6]};
         n += NUMBERS;
     }
-    new (self) OpenBlocks{decltype(OpenBlocks::reader)(new ftprl::BlockReader(
-        file, std::move(places), first, float64 ? 8 : 4, names, threads < MOST_THREADS ? threads : MOST_THREADS))};
+    auto* const reader = new ftprl::BlockReader(file, std::move(places), first, float64 ? 8 : 4, names,
+                                                threads < MOST_THREADS ? threads : MOST_THREADS);
+    new (self) OpenBlocks{std::shared_ptr<ftprl::BlockReader>(reader, ftprl::BlockReader::End())};
 }
 
 nb::tuple take_block(OpenBlocks& self) {
-    if (self.reader == nullptr || !self.reader->is_here())
-        throw nb::value_error("blocks that were closed, or opened by another process, cannot be read");
+    const std::shared_ptr<ftprl::BlockReader> reader = self.reader;
+    if (reader == nullptr || !reader->is_here())
+        throw std::runtime_error("a file of batches was closed, or opened by another process; open it again");
     std::optional<ftprl::ReadBlock> block;
     {
         const nb::gil_scoped_release free;
-        if (std::optional<ftprl::ReadBlock> next = self.reader->take()) block.emplace(std::move(*next));
+        if (std::optional<ftprl::ReadBlock> next = reader->take()) block.emplace(std::move(*next));
     }
     if (!block) throw nb::stop_iteration();
     if (block->error != 0) {
@@ -63,8 +66,9 @@ nb::tuple take_block(OpenBlocks& self) {
 }
 
 void close_blocks(OpenBlocks& self) {
+    std::shared_ptr<ftprl::BlockReader> reader = std::move(self.reader);
     const nb::gil_scoped_release free;
-    self.reader.reset();
+    reader.reset();
 }
 
 }  // namespace
@@ -75,6 +79,6 @@ void ftprl::bindings::bind_blocks(nb::module_& m) {
              nb::arg("float64"), nb::arg("names"), nb::arg("threads"))
         .def("take", &take_block,
              "The bytes of the next block and its names, if they are wanted; ValueError for bytes that were not "
-             "written, StopIteration behind the last block.")
+             "written, StopIteration behind the last block, RuntimeError in another process or when it is closed.")
         .def("close", &close_blocks, "End the threads.");
 }

@@ -291,15 +291,25 @@ class BatchesSource(Source):
         weight = take(rows, _FLOAT64) if block.has_weights else unit_weights[:rows]
         values = take(block.entries, self._values) if block.has_values else unit_values[: block.entries]
         indices = take(block.entries, _UINT32)
-        tags = None
-        if at < block.size:
-            end = at + 8 + int.from_bytes(content[at : at + 8].tobytes(), "little")
-            tags = tuple(json.loads(content[at + 8 : end].tobytes())) if end > at + 8 else None
+        tags = self._tags(content[at:], number) if at < block.size else None
         names = None if new_names is None else RowNames(new_names, 0, rows)
         first_row, origin = self._starts[number], self._origin
         return Batch.trusted(
             indptr, indices, values, y, weight, first_row, origin, tags, True, names, None, self._label_texts
         )
+
+    def _tags(self, content: NDArray[np.uint8], number: int) -> tuple[str, ...] | None:
+        """The tags of the rows of a block, which follow their size; None if it has only names."""
+        end = 8 + int.from_bytes(content[:8].tobytes(), "little")
+        if end == 8:
+            return None
+        try:
+            tags = tuple(json.loads(content[8:end].tobytes()))
+        except (TypeError, ValueError):
+            raise self._broken(number) from None
+        if len(tags) != self._blocks[number].rows:
+            raise self._broken(number)
+        return tags
 
     @cached_property
     def _units(self) -> tuple[Vector, NDArray[Any]]:

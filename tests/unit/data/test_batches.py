@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from ftprl import data
+from ftprl._core import BlockReader, text_fingerprint
 from ftprl.data import Batch
 from ftprl.data.batches import write_batches
 from ftprl.errors import BadFormat
@@ -125,3 +128,68 @@ def test_a_forked_process_can_drop_a_reading(path: Path) -> None:
         os.waitpid(child, 0)
     assert done == (child, 0)
     assert len(list(reading)) == BLOCKS - 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_is_told_to_open_the_file_again(path: Path) -> None:
+    """The data is as it was written: nothing is wrong with the file."""
+    reading = data.open(path).read(threads=2)
+    next(reading)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            next(reading)
+        except RuntimeError as error:
+            code = 0 if "opened by another process" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0) == (child, 0)
+    assert len(list(reading)) == BLOCKS - 1
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_a_block_that_is_being_read_is_whole_although_the_reader_is_closed(tmp_path: Path, threads: int) -> None:
+    content = np.zeros(1 << 24, np.uint8)
+    content[:16] = np.array([0, 0], np.int64).view(np.uint8)  # no rows
+    path = tmp_path / "block"
+    path.write_bytes(content.tobytes())
+    place = [0, len(content), 0, 0, 0, 0, text_fingerprint(content.tobytes(), 0, len(content), 0)]
+    with open(path, "rb") as file:
+        for _ in range(20):
+            reader = BlockReader(file.fileno(), np.array([place] * 4, np.uint64), 0, False, False, threads)
+            sizes, begun = list[int](), threading.Event()
+
+            def take(reader: BlockReader = reader, sizes: list[int] = sizes, begun: threading.Event = begun) -> None:
+                begun.set()
+                sizes.append(len(reader.take()[0]))
+
+            thread = threading.Thread(target=take)
+            thread.start()
+            begun.wait()
+            time.sleep(0.001)  # the block takes longer
+            reader.close()
+            thread.join()
+            assert sizes == [len(content)]
+            with pytest.raises(RuntimeError, match="was closed"):
+                reader.take()
+
+
+@pytest.mark.parametrize("other", [b'"row0"; "row1"', b'"row0 or row1"'], ids=["no JSON", "too few"])
+@pytest.mark.parametrize("threads", [0, 1])
+def test_tags_that_do_not_fit_the_rows_are_refused(tmp_path: Path, threads: int, other: bytes) -> None:
+    text = tmp_path / "d.vw"
+    text.write_text("".join(f"1 'row{i}| a{i}\n" for i in range(5)))
+    path = tmp_path / "d.batches"
+    write_batches(path, data.open(text, dim=1024))
+    content = path.read_bytes()
+    size = int.from_bytes(content[-32:-24], "little")
+    blocks, footer = content[: -32 - size], json.loads(content[-32 - size : -32])
+    blocks = blocks.replace(b'"row0", "row1"', other.ljust(14))
+    ((at, length, *_, _),) = footer["blocks"]
+    footer["blocks"][0][-1] = text_fingerprint(blocks, at, at + length, 0)
+    described = json.dumps(footer).encode()
+    tail = np.array([len(described), text_fingerprint(described, 0, len(described), 0)], "<u8").tobytes()
+    path.write_bytes(blocks + described + tail + content[-16:])
+    with pytest.raises(BadFormat, match="rows 0 to 4: expected them as they were written"):
+        list(data.open(path).read(threads=threads))
