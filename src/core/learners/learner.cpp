@@ -53,9 +53,6 @@ static_assert(alignof(SingleScaleLearner) == alignof(Learner) && alignof(MultiSc
               "a learner is freed with the alignment of Learner");
 
 std::unique_ptr<Learner> Learner::make(const LearnerOptions& options) {
-    static_assert(alignof(MultiClassLearner) == alignof(Learner) && alignof(SingleScaleLearner) == alignof(Learner) &&
-                      alignof(MultiScaleLearner) == alignof(Learner),
-                  "whoever frees a learner knows the alignment of this class alone");
     if (options.most_classes > 0) return std::make_unique<MultiClassLearner>(options);
     if (options.constants.count == 1) return std::make_unique<SingleScaleLearner>(options);
     return std::make_unique<MultiScaleLearner>(options);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 import subprocess
 import sys
@@ -399,6 +400,28 @@ def test_zstd_needs_no_pyarrow_where_the_system_has_its_library(tmp_path: Path) 
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1000", str(not has_zstd())]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not has_zstd(), reason="hides a library as Linux finds it")
+def test_zstd_is_read_through_pyarrow_where_the_system_has_no_library(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    cells = {"y": [0, 1] * 500, "a": [f"a{i % 7}" for i in range(1000)], "t": [f"t{i}" for i in range(1000)]}
+    pq.write_table(pa.table(cells), path, compression="zstd", data_page_size=1000)
+    (tmp_path / "libzstd.so.1").touch()  # found first, and no library
+    code = (
+        "import ftprl\nfrom ftprl._core import has_zstd\n"
+        f"batches = ftprl.data.open({str(path)!r}, label='y', dim=64).batches()\n"
+        "print(has_zstd(), [batch.indices.tolist() for batch in batches])"
+    )
+    printed = []
+    for more in ({}, {"LD_LIBRARY_PATH": str(tmp_path)}):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **more}
+        )
+        printed.append(done.stdout.split(maxsplit=1))
+    (has, wanted), (has_none, actual) = printed
+    assert (has, has_none) == ("True", "False")
+    assert actual == wanted
 
 
 def test_damaged_pages_of_zstd_are_refused(tmp_path: Path) -> None:
