@@ -36,11 +36,11 @@ _OF_FILES = (
 EXIT_CODES = {
     0: "done",
     1: "a receipt is refused, or a statement of the paper did not hold",
-    2: "bad input: one line on where, what was found and what to do",
-    3: "verify --rows: a partial check, no verdict",
-    4: "train: finished, but a checkpoint could not be written",
-    130: "interrupted by Ctrl-C; train --checkpoint saves what was learned",
-    143: "ended by SIGTERM; train --checkpoint saves what was learned",
+    2: "bad input (one line on where, what was found and what to do)",
+    3: "a partial check without a verdict (verify --rows)",
+    4: "the model was written, but a checkpoint could not be (train)",
+    130: "interrupted by Ctrl-C (train --checkpoint saves what was learned)",
+    143: "ended by SIGTERM (train --checkpoint saves what was learned)",
 }
 
 

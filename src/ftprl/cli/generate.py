@@ -29,7 +29,10 @@ def clicks(
     rows: Annotated[int, typer.Option(help="Number of rows")] = 100_000,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers")] = 0,
 ) -> None:
-    """Write a synthetic click log: 13 counts and 26 categories with a heavy tail, labels from a hidden model."""
+    """Write a synthetic click log.
+
+    It has 13 counts and 26 categories with a heavy tail, and labels from a hidden model.
+    """
     from ftprl.atomic import check_target
     from ftprl.data.clicks import generate
 

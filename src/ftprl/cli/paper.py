@@ -40,7 +40,10 @@ def list_statements() -> None:
 
 @app.command(cls=GroupedCommand)
 def show(name: Annotated[str, typer.Argument(help="Name, as `ftprl paper list` prints it")]) -> None:
-    """What a statement claims, what it is tried on, and where its code and its tests are."""
+    """Show what a statement claims and where its code is.
+
+    Also what it is tried on, and where its tests are.
+    """
     from textwrap import fill
 
     from ftprl.paper.registry import find
@@ -75,7 +78,10 @@ def run(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Number of processes")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
 ) -> None:
-    """Run experiments and judge them; exit code 1 when a verdict is not the expected one."""
+    """Run experiments and judge them.
+
+    Exit code 1: a verdict is not the expected one.
+    """
     from ftprl.paper import markdown, page, runner
     from ftprl.paper.registry import chosen
     from ftprl.runlog.events import line

@@ -236,16 +236,31 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
     >>> nearest("prise", ["carat", "price"]), nearest("x", ["carat", "price"])
     ("did you mean 'price'?", 'check the name.')
+    >>> nearest("Y", ["carat", "y"])
+    "did you mean 'y'?"
     """
     import difflib
 
-    near = difflib.get_close_matches(name[:100], [one[:100] for one in names[:1000]], 1)
+    known = [one[:100] for one in names[:1000]]
+    near = [one for one in known if one.lower() == name[:100].lower()] or difflib.get_close_matches(
+        name[:100], known, 1
+    )
     return f"did you mean {near[0][:40]!r}?" if near else "check the name."
 
 
 def listed(names: Sequence[str]) -> str:
-    """Some names, for a message."""
-    return (", ".join(repr(name[:40]) for name in names[:8]) or "(none)") + (", ..." if len(names) > 8 else "")
+    """Some names, for a message: the first ones and, since it is often the label, the last."""
+    first = ", ".join(repr(name[:40]) for name in names[: 8 if len(names) <= 8 else 7]) or "(none)"
+    return first if len(names) <= 8 else f"{first}, ..., {names[-1][:40]!r}"
+
+
+def without_label(names: Sequence[str], format: str) -> InvalidInput:
+    """The error of a table for which no label is named."""
+    header = ", or header=False if the first row is data" if format in ("csv", "tsv") else ""
+    return InvalidInput(
+        f"label= needs the name of a column, got none; pass one of {listed(names)}{header}.",
+        option=("label", "header"),
+    )
 
 
 def named_columns(options: ReadingOptions) -> NamedColumns:

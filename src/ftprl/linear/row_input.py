@@ -109,17 +109,22 @@ def _of_fields(model: Model, text: str) -> dict[str, Any]:
         )
     sep = model.reading.get("sep") or ("\t" if format == "tsv" else ",")
     quote = model.reading.get("quote") or ("" if format == "tsv" else '"')
-    quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
     used = [name for name, kind in columns.items() if kind not in (*BESIDE, "ignore")]
     unlabelled = [name for name, kind in columns.items() if kind not in BESIDE]
     for other in dict.fromkeys((sep, *SEPARATORS)):  # that of the training data, or one that fits
-        fields = [] if other == quote else next(csv.reader([text], delimiter=other, **quoting), [])
+        fields = _split(text, other, quote)
         for names in (used, unlabelled, list(columns)):
             if len(names) == len(fields) and names and (other == sep or len(fields) > 1):
                 return {name: field for name, field in zip(names, fields, strict=True) if name in used}
-    fields = next(csv.reader([text], delimiter=sep, **quoting), [])
+    found = max(len(_split(text, other, quote)) for other in (sep, *SEPARATORS))
     some = ", ".join(shown(name) for name in used[:8]) + (", ..." if len(used) > 8 else "")
     raise InvalidInput(
-        f"row needs {len(used)} fields ({some}) or all {len(columns)} columns, got {len(fields)} fields;"
+        f"row needs {len(used)} field{'s' * (len(used) != 1)} ({some}) or all {len(columns)} columns, got {found};"
         " write a JSON object to name them."
     )
+
+
+def _split(text: str, sep: str, quote: str) -> list[str]:
+    """The fields of a line; none where the separator is the quote character."""
+    quoting: dict[str, Any] = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    return [] if sep == quote else next(csv.reader([text], delimiter=sep, **quoting), [])

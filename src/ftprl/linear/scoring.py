@@ -221,8 +221,9 @@ def _labels_alone(data: Any, loss: ScalarLoss, reading: dict[str, Any]) -> Sourc
     source = readers.open(data, loss=loss.name, dim=2**32, **reading)  # nothing is kept for a feature
     columns = source.describe().columns
     if columns is not None and "label" not in columns.values():
-        some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
-        raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.", option="label")
+        from ftprl.data.tables import without_label
+
+        raise without_label(list(columns), source.describe().format)
     return source
 
 

@@ -73,12 +73,14 @@ def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
     saved, mixture = (rates["mixture"] - rates["loss"]) / weight, rates["mixture"] / weight
     share = saved / abs(mixture) if mixture else 0.0
     best = f"the best single one (scale {rates['scale']:g}) had a loss of {_short(rates['loss'] / weight)} per row"
+    # A loss that may be below 0, such as Poisson's, has no shares that mean anything.
+    by = f"{100.0 * abs(share):.2f} %" if mixture >= 0.0 else _short(abs(saved))
     if abs(share) < _SAME:
         text = f"No: {best}, the same as the mixture of all."
     elif share < 0.0:
-        text = f"No: {best}, {100.0 * -share:.2f} % more than the mixture of all."
+        text = f"No: {best}, {by} more than the mixture of all."
     else:
-        text = f"{'Hardly' if share < _LITTLE else 'Yes'}: {best}, {100.0 * share:.2f} % less than the mixture of all."
+        text = f"{'Hardly' if share < _LITTLE else 'Yes'}: {best}, {by} less than the mixture of all."
     promised = rates.get("guaranteed")
     if promised is not None:
         text += (

@@ -142,7 +142,7 @@ def nothing_proved(curve: FloorCurve) -> str:
 
 def _by_at_most(curve: FloorCurve, length: float) -> str:
     if curve.least is None or not curve.mean > 0.0:  # such losses may be below 0: no share of them means anything
-        return f"had a loss more than {above(curve.mean - curve.at(length))} per row lower"
+        return f"had a mean loss more than {above(curve.mean - curve.at(length))} lower than the run"
     return f"been more than {above(100.0 * curve.better(length))} % better"
 
 

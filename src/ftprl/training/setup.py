@@ -103,8 +103,9 @@ def new_model(
     )
     columns = source.describe().columns
     if columns is not None and "label" not in columns.values() and not _has_own_labels(data, options):
-        some = ", ".join(repr(name) for name in list(columns)[:12]) + (", ..." if len(columns) > 12 else "")
-        raise InvalidInput(f"label= needs the name of a column, got none; pass one of {some}.")
+        from ftprl.data.tables import without_label
+
+        raise without_label(list(columns), source.describe().format)
     if opened is not None:
         opened(source)
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now

@@ -35,8 +35,8 @@ def vw_writer(source: Source) -> Writer:
     is_table = isinstance(source, TextSource) and (source.dialect is not None or format == JSON_LINES)
     if not (is_table or is_columnar(source)):
         raise InvalidInput(
-            f"output= needs a format that holds cells for data whose names are not known, got .vw for {format}; write"
-            " .libsvm or .batches instead.",
+            "output= needs .libsvm or .batches for data that is hashed and has no feature names, got .vw; write one of"
+            " these, or convert the original data.",
             option="output",
         )
     for name, kind in kinds.items():

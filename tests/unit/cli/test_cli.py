@@ -142,6 +142,14 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("group", [[], ["generate"], ["paper"]])
+def test_the_list_of_commands_has_whole_sentences(group: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*group, "--help"]) == 0
+    lines = capsys.readouterr().out.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert lines
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines), lines
+
+
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     assert "demo" in capsys.readouterr().out

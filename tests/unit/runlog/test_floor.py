@@ -77,7 +77,9 @@ def test_nothing_is_claimed_where_nothing_is_proved() -> None:
 def test_losses_that_may_be_below_zero_have_no_shares() -> None:
     counts = FloorCurve("2", -520.0, 10.0, 1.0, ((-510.0, 30.0), (-521.0, 1.0)), None)
     assert "% " not in headline(counts)
-    assert "could have had a loss more than 0.14 per row lower" in headline(counts)
+    assert "could have had a mean loss more than 0.14 lower than the run" in headline(counts)
+    answer = learning_rate({"mixture": -60.0, "loss": -55.0, "scale": 0.5}, 10.0).answer
+    assert answer.endswith("had a loss of -5.5000 per row, 0.5000 more than the mixture of all.")
 
 
 def test_events_of_any_kind_are_read() -> None:

@@ -163,6 +163,14 @@ def test_every_format_becomes_vw_text_libsvm_parquet_and_batches(tmp_path: Path,
     assert train(tmp_path / "o.parquet", bits=12, **OF_JSON).model.state_digest() == model.state_digest()
 
 
+def test_batches_have_no_names_for_vw_text(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("y,x\n1,2\n0,3\n")
+    convert(tmp_path / "d.csv", tmp_path / "d.batches", label="y", dim=2**6)
+    refusal = "output= needs .libsvm or .batches for data that is hashed and has no feature names, got .vw; "
+    with pytest.raises(InvalidInput, match=re.escape(refusal)):
+        convert(tmp_path / "d.batches", tmp_path / "d.vw")
+
+
 def test_keys_that_the_first_lines_lack_are_not_lost_in_parquet(tmp_path: Path) -> None:
     path, out = tmp_path / "d.jsonl", tmp_path / "o.parquet"
     late = '{"y": 1, "x": 2, "none": null, "deep": {"late": 3}}\n'

@@ -393,6 +393,22 @@ def test_a_table_needs_a_label(tmp_path: Path) -> None:
         train(tmp_path / "a.csv", **small())
 
 
+def test_a_table_that_may_lack_a_header_is_pointed_to_the_option(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("ham\tsee you at lunch\nspam\twin a prize\n")
+    remedy = r"pass one of 'ham', 'see you at lunch', or header=False if the first row is data\.$"
+    with pytest.raises(InvalidInput, match=remedy) as caught:
+        train(tmp_path / "a.tsv", **small())
+    assert set(caught.value.options) == {"label", "header"}
+
+
+def test_a_list_of_columns_ends_with_the_last_one(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(12)]
+    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join("1" * 12) + "\n")
+    for options in ({}, {"label": "count"}):
+        with pytest.raises(InvalidInput, match=r"'c0', 'c1', .*, \.\.\., 'c11'"):
+            train(tmp_path / "a.csv", **options, **small())
+
+
 def test_a_source_says_how_it_is_read(log: Path, tmp_path: Path) -> None:
     source = data.open(log, dim=512, seed=3)
     run = train(source, scale=0.5, output=tmp_path / "m")
