@@ -120,7 +120,9 @@ def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     )
     drift = confidence.get("drift")
     row = drift.get("row") if isinstance(drift, Mapping) else None
-    return Answer(question, text if not isinstance(row, int) else f"{text} Drift alarm: the loss rose at row {row:,}.")
+    if isinstance(row, int):
+        text += f" Drift alarm: by row {row:,} the loss had risen, so new rows may have a larger one."
+    return Answer(question, text)
 
 
 def _less(low: float, high: float) -> str:
