@@ -11,7 +11,7 @@ from ftprl.linear.totals import LossTotals
 from ftprl.training.run_state import RunState, minus
 
 if TYPE_CHECKING:
-    from ftprl.confidence import ResidualSummary, RunConfidence
+    from ftprl.confidence import ResidualSummary, RunConfidence, RunMonitor
 
 
 def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:
@@ -44,6 +44,11 @@ def residual_fields(residuals: ResidualSummary | None) -> dict[str, Any]:
     {}
     """
     return {} if residuals is None else {"residuals": residuals.to_dict()}
+
+
+def monitored_fields(monitor: RunMonitor) -> dict[str, Any]:
+    """What a run's monitor knows after its rows so far, as an event has it."""
+    return {**confidence_fields(monitor.confidence()), **residual_fields(monitor.residuals())}
 
 
 @final

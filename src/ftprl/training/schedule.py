@@ -72,3 +72,14 @@ class Schedule(NamedTuple):
             receipt=is_progress and self.receipt is not None and self.receipt(row),
             checkpoint=row == checkpoint,
         )
+
+    def through(self, stop: Stop, rows: int) -> Stop:
+        """A stop and all others up to so many rows, as one: rows of a round are learned together.
+
+        >>> Schedule(checkpoint=3).through(Stop(2, progress=True, receipt=False, checkpoint=False), 3)
+        Stop(row=2, progress=True, receipt=False, checkpoint=True)
+        """
+        reached = stop.row
+        while reached < rows and (later := self.after(reached)).row <= rows:
+            stop, reached = stop.merged(later), later.row
+        return stop

@@ -26,13 +26,14 @@ from ftprl.training.delay import waiting_of
 from ftprl.training.options import RunOptions
 from ftprl.training.pass_plan import PassPlan
 from ftprl.training.predictions import Predictions
-from ftprl.training.progress import ProgressMeter, confidence_fields, loss_fields, residual_fields
+from ftprl.training.progress import ProgressMeter, loss_fields, monitored_fields
 from ftprl.training.row_learner import RowLearner
 from ftprl.training.schedule import Schedule, Stop
 from ftprl.training.signals import SignalHold
 from ftprl.training.threads import choose_threads
 
 if TYPE_CHECKING:
+    from ftprl.linear.engine import Engine
     from ftprl.receipt.recorder import ReceiptRecorder
 
 
@@ -44,6 +45,12 @@ def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Cal
     from ftprl.receipt.recorder import ReceiptRecorder
 
     return ReceiptRecorder(model, source), is_milestone
+
+
+def _received(engine: Engine, reading: Iterator[tuple[Batch, Position]]) -> Iterator[tuple[Batch, Position]]:
+    """What a source reads, with the entries of rows where they are learned."""
+    for batch, position in reading:
+        yield engine.received(batch), position
 
 
 @final
@@ -102,8 +109,8 @@ class Trainer:
         entry = {} if self._recorder is None else self._recorder.summary()
         self.has_ended = True
         best = {"best_pass": self._plan.best} if run.compares_passes else {}
-        fields = {**loss_fields(run.progressive), **held, **self._monitored(), "bad_rows": run.bad_rows}
-        self._emit("end", **fields, **best, **entry)
+        fields = {**loss_fields(run.progressive), **held, **monitored_fields(run.state.monitor)}
+        self._emit("end", **fields, bad_rows=run.bad_rows, **best, **entry)
 
     def interrupted(self, interrupt: KeyboardInterrupt) -> Interrupted:
         """Save what was learned if that can be saved, and log it; returns the error to raise."""
@@ -126,7 +133,7 @@ class Trainer:
         with closing(source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
-            whole = reading if self._rounds is None else self._rounds.whole(self._received(reading))
+            whole = reading if self._rounds is None else self._rounds.whole(_received(run.model.engine, reading))
             for batch, position in whole:
                 self.signals.hold()
                 self._learn_batch(batch, position)
@@ -139,11 +146,6 @@ class Trainer:
             self.predictions.end(run.state.rows)
         self._rows.learn_waiting()
         self._plan.end_pass()
-
-    def _received(self, reading: Iterator[tuple[Batch, Position]]) -> Iterator[tuple[Batch, Position]]:
-        """What a source reads, with the entries of rows where they are learned."""
-        for batch, position in reading:
-            yield self.run.model.engine.received(batch), position
 
     def _learn_batch(self, batch: Batch, position: Position) -> None:
         choose_threads(self.run.model.engine, self.run.options.threads, self.run.source)
@@ -168,11 +170,8 @@ class Trainer:
             self._rows.add_names(batch, position, at, end)  # first: a thread adds them while the rows are learned
             self._rows.learn(batch[at:end], position, is_shown=is_shown)
             state.advance(end - at, position.after(end))
-            reached = stop.row
-            while reached < state.rows and (later := self._schedule.after(reached)).row <= state.rows:
-                stop, reached = stop.merged(later), later.row
             if state.rows >= stop.row:
-                self._at_stop(stop)
+                self._at_stop(self._schedule.through(stop, state.rows))
             at = end
 
     def _at_stop(self, stop: Stop) -> None:
@@ -189,14 +188,10 @@ class Trainer:
 
     # ---- events ----
 
-    def _monitored(self) -> dict[str, Any]:
-        monitor = self.run.state.monitor
-        return {**confidence_fields(monitor.confidence()), **residual_fields(monitor.residuals())}
-
     def _emit_progress(self, stop: Stop) -> None:
         held = loss_fields(self.run.holdout, "holdout") if self.run.options.holdout else {"holdout": None}
         entry = self._recorder.milestone(self.run.state.rows) if stop.receipt and self._recorder is not None else {}
-        monitored = self._monitored() if stop.doubled else {}  # at other rows it would take too much time
+        monitored = monitored_fields(self.run.state.monitor) if stop.doubled else {}  # takes too long for every stop
         self._emit("progress", **self._meter.losses(), **held, **monitored, **entry, **self._meter.example())
 
     def _emit(self, kind: str, **fields: Any) -> None:
