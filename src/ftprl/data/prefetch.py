@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
+from weakref import WeakSet
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -144,6 +146,7 @@ class Prefetch(Generic[J, R]):
             if not _has_started(worker):
                 break  # the caller's own thread does their work
             self._workers.append(worker)
+        _begun.add(self)
 
     def results(self) -> Generator[R]:
         """The results in the order of the jobs; the caller's own thread takes part while it waits."""
@@ -159,6 +162,20 @@ class Prefetch(Generic[J, R]):
             thread.join()
         if self._wait and self._has_fetcher:
             self._fetcher.join()
+
+
+_begun: WeakSet[Prefetch[Any, Any]] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """End the threads of readings that are not closed: one that parses when the interpreter ends aborts the process."""
+    for prefetch in list(_begun):
+        prefetch.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begun.clear)  # the threads are not there
 
 
 def prefetched(jobs: Iterable[J], work: Callable[[J], R], threads: int, *, wait: bool = True) -> Generator[R]:

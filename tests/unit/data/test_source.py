@@ -408,3 +408,14 @@ def test_the_line_of_a_row(tmp_path: Path, name: str) -> None:
         for step in range(0, len(batch), 17):
             row = int(batch.weight[step])
             assert source.locate(position.after(step)) == f"{path}:{lines[row]}"
+
+
+def test_a_program_may_end_before_a_reading(tmp_path: Path) -> None:
+    """Threads that parse when the interpreter ends would end the process with a signal."""
+    path = tmp_path / "a.csv"
+    rows = b"".join(b"%d,c%d,0.%d,u%d\n" % (i % 2, i % 500, i, i * 7) for i in range(5000))
+    path.write_bytes(b"y,a,b,c\n" + 100 * rows)
+    code = f"from ftprl import data\nrows = data.open({str(path)!r}, label='y').read(threads=2)\nnext(rows)"
+    for _ in range(3):
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert (run.returncode, run.stderr) == (0, "")
