@@ -1,24 +1,22 @@
 """Are models of a Ray cluster those of one machine, to the byte? Runs the command line for each case and compares.
 
-    python benchmarks/cluster_identity.py [--data FOLDER] [--rows 20000] [--workers 1 2 4] [--servers 1 2 4]
+    python benchmarks/cluster_identity.py [--data FOLDER] [--rows 20000] [--workers 1 2 4]
 
-A cluster of two nodes is started on this machine. Workers alone are compared with the same command without `--engine
-ray`; servers with `--round-rows B` on one machine. FOLDER has criteo80k.vw.gz, a9a.libsvm.gz and sms.tsv.gz (what is
-not there is left out); click logs as VW text, CSV and Parquet and a table of numbers for the other losses are
-generated. Prints a table; exit code 1 if any model differs.
+A cluster of two nodes is started on this machine. Each run is compared with the same command without `--engine ray`.
+FOLDER has criteo80k.vw.gz, a9a.libsvm.gz and sms.tsv.gz (what is not there is left out); click logs as VW text, CSV and
+Parquet and a table of numbers for the other losses are generated. Prints a table; exit code 1 if any model differs.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,32 +27,28 @@ OF_CLASSES = ("softmax", "ovr")
 
 
 class Case(NamedTuple):
-    """Data, the options to train on it, and the rows of a round for servers (0: workers only)."""
+    """Data, and the options to train on it."""
 
     name: str
     data: list[Path]
     options: list[str]
-    round_rows: int = 0
 
 
 class Outcome(NamedTuple):
-    """A model file, or an error, and what the run reported of the cluster."""
+    """A model file, or an error."""
 
     model: bytes
-    error: str
-    reading: dict[str, Any]
+    error: str = ""
 
 
 def command(case: Case, output: Path, *more: str) -> Outcome:
     """Train with the command line."""
     output.unlink(missing_ok=True)
     words = [sys.executable, "-m", "ftprl", "train", *map(str, case.data), *case.options, "-q", "-o", str(output)]
-    events = output.with_suffix(".events")
-    done = subprocess.run([*words, "--events", str(events), *more], capture_output=True, text=True, check=False)
+    done = subprocess.run([*words, *more], capture_output=True, text=True, check=False)
     if done.returncode:
-        return Outcome(b"", f"exit code {done.returncode}: {done.stderr.strip().splitlines()[-1:]}", {})
-    last = json.loads(events.read_text().splitlines()[-1])
-    return Outcome(output.read_bytes(), "", last.get("reading", {}))
+        return Outcome(b"", f"exit code {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+    return Outcome(output.read_bytes())
 
 
 def cases(folder: Path, data: Path, rows: int) -> list[Case]:
@@ -68,12 +62,12 @@ def cases(folder: Path, data: Path, rows: int) -> list[Case]:
     text = ["--label", "1", "--text", "2", "--no-header", "--positive", "spam"]
     click = ["--label", "click"]
     known = [
-        Case("criteo80k", [data / "criteo80k.vw.gz"], [], 512),
-        Case("a9a", [data / "a9a.libsvm.gz"], [], 128),
-        Case("sms", [data / "sms.tsv.gz"], text, 32),
-        Case("clicks, VW text", [folder / "clicks.vw"], [], 128),
-        Case("clicks, CSV", [folder / "clicks.csv"], click, 128),
-        Case("clicks, Parquet", [folder / "clicks.parquet"], click, 128),
+        Case("criteo80k", [data / "criteo80k.vw.gz"], []),
+        Case("a9a", [data / "a9a.libsvm.gz"], []),
+        Case("sms", [data / "sms.tsv.gz"], text),
+        Case("clicks, VW text", [folder / "clicks.vw"], []),
+        Case("clicks, CSV", [folder / "clicks.csv"], click),
+        Case("clicks, Parquet", [folder / "clicks.parquet"], click),
     ]
     known = [case for case in known if case.data[0].exists()]
     chosen = [case._replace(options=["--bits", "18", "--receipt", *case.options]) for case in known]
@@ -94,7 +88,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--servers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--only", default="", help="only cases whose name has this in it")
     args = parser.parse_args()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -107,11 +100,11 @@ def main() -> None:
         nodes.add_node(**store)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            print("| data | plan | workers, servers | same bytes | bytes per row, computed | seconds |")
-            print("|---|---|---|---|---|---|", flush=True)
+            print("| data | workers | same bytes | seconds |")
+            print("|---|---|---|---|", flush=True)
             for case in cases(folder, args.data, args.rows):
                 if args.only in case.name:
-                    same = compared(case, folder, nodes.address, args.workers, args.servers)
+                    same = compared(case, folder, nodes.address, args.workers)
                     total, differ = total + len(same), differ + same.count(False)
     finally:
         nodes.shutdown()
@@ -119,28 +112,16 @@ def main() -> None:
     raise SystemExit(1 if differ else 0)
 
 
-def compared(case: Case, folder: Path, address: str, workers: list[int], servers: list[int]) -> list[bool]:
+def compared(case: Case, folder: Path, address: str, workers: list[int]) -> list[bool]:
     """Whether each model of a case is that of one machine."""
-    on_ray, same = ["--engine", "ray", "--address", address], []
-    plans: list[tuple[str, list[str], list[list[str]]]] = [
-        ("workers", [], [["--workers", str(count)] for count in workers])
-    ]
-    if case.round_rows:
-        counts = [["--workers", str(count), "--servers", str(one)] for count in workers for one in servers]
-        plans.append((f"servers, B = {case.round_rows}", ["--round-rows", str(case.round_rows)], counts))
-    for plan, options, counts in plans:
-        local = command(case, folder / "local.ftprl", *options)
-        for count in counts:
-            begin = time.perf_counter()
-            far = command(case, folder / "far.ftprl", *on_ray, *count, *options)
-            seconds = time.perf_counter() - begin
-            same.append(bool(far.model) and far.model == local.model)
-            moved = far.reading.get("exchange", {})
-            both = f"{moved['bytes_per_row']:.0f}, {moved['expected_bytes_per_row']:.0f}" if moved else ""
-            verdict = "yes" if same[-1] else f"NO {local.error} {far.error}"
-            print(
-                f"| {case.name} | {plan} | {', '.join(count[1::2])} | {verdict} | {both} | {seconds:.1f} |", flush=True
-            )
+    same, local = [], command(case, folder / "local.ftprl")
+    for count in workers:
+        begin = time.perf_counter()
+        far = command(case, folder / "far.ftprl", "--engine", "ray", "--address", address, "--workers", str(count))
+        seconds = time.perf_counter() - begin
+        same.append(bool(far.model) and far.model == local.model)
+        verdict = "yes" if same[-1] else f"NO {local.error} {far.error}"
+        print(f"| {case.name} | {count} | {verdict} | {seconds:.1f} |", flush=True)
     return same
 
 

@@ -1,8 +1,8 @@
 """The floor of real streams beside the best fixed weights that scikit-learn finds at the same length.
 
-    python benchmarks/floors.py DATA [--write docs/guide-measurements.md]
+    python benchmarks/floors.py DATA
 
-prints a table in Markdown; with --write it replaces the one between the markers of that page.
+prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ STREAMS: dict[str, dict[str, Any]] = {
 }
 STRENGTHS = (1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 1e-2, 3e-2, 1e-1, 1.0)
 FAR = 5.0  # the floors from the beaten length to this one are summed up below the table
-BEGIN, END = "<!-- floors: made by benchmarks/floors.py -->", "<!-- end of floors -->"
 
 
 class Row(NamedTuple):
@@ -123,11 +122,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--streams", nargs="*", default=list(STREAMS))
-    parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     rows = [row for name in options.streams for row in measured(name, options.folder)]
-    text = table(rows)
-    print(text)
+    print(table(rows))
     worst = [row for row in rows if row.below < 0.0 or row.free_below < 0.0]
     for name in options.streams:
         near = [row.below for row in rows if row.stream == name and row.beaten <= row.length <= FAR]
@@ -135,10 +132,6 @@ def main() -> None:
             low, high = 100 * min(near), 100 * max(near)
             print(f"{name}: {low:.1f} to {high:.1f} % below the best from the beaten length to {FAR:g}")
     print("never above the best fixed weights" if not worst else f"ABOVE: {worst}")
-    if options.write is not None:
-        page = options.write.read_text()
-        start, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-        options.write.write_text(f"{page[:start]}\n{text}\n{page[end:]}")
 
 
 if __name__ == "__main__":

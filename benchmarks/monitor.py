@@ -4,7 +4,7 @@ Rows are in memory. One engine learns every batch as training does it, with the 
 batch and without it for the others (and, with several scales, without the scores that the monitor needs with some
 losses; with one scale training always has them). In the next repeat it is the other way round. Of each batch the
 shortest time with and the shortest time without the monitor count: both are of the same table in the same memory. The
-time of the call alone is printed as well. The numbers are in docs/guide-measurements.md.
+time of the call alone is printed as well. The numbers are in docs/measurements.md.
 
     python benchmarks/monitor.py [--rows 65536] [--features 39] [--repeats 20]
 """

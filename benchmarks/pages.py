@@ -1,4 +1,4 @@
-"""Write docs/related.md and docs/real-data.md with their figures: `python -m benchmarks.pages [--quick]`."""
+"""Write docs/related.md with its figures, or a page of real data elsewhere: `python -m benchmarks.pages [--quick]`."""
 
 from __future__ import annotations
 
@@ -343,11 +343,11 @@ def market_part(m: portfolios.Market) -> list[str]:
 
 
 def main() -> None:
-    """Run everything and write both pages."""
+    """Run the experiments of one page and write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the short runs")
     parser.add_argument("-o", "--output", type=Path, default=DOCS, help="the folder of the pages")
-    parser.add_argument("--only", choices=("related", "real-data"), help="one of the two pages")
+    parser.add_argument("--page", choices=("related", "real-data"), default="related", help="the page to write")
     args = parser.parse_args()
 
     def step(text: str) -> None:
@@ -355,9 +355,9 @@ def main() -> None:
 
     full = not args.quick
     args.output.mkdir(parents=True, exist_ok=True)
-    if args.only != "real-data":
+    if args.page == "related":
         (args.output / "related.md").write_text(related_page(related.study(full, step), args.output), "utf-8")
-    if args.only != "related":
+    else:
         page = real_page(clicks.streams(full, step), portfolios.markets(full, step), args.output)
         (args.output / "real-data.md").write_text(page, "utf-8")
 

@@ -156,7 +156,7 @@ def verdict(row: dict[str, Any]) -> str:
 
 
 def markdown(table: dict[tuple[str, str], dict[str, Any]]) -> str:
-    """The table as docs/tuning.md has it."""
+    """The table as docs/measurements.md has it."""
     head = (
         "| stream | loss | rows | default | best of VW | setting of VW | ratio | baseline | to the baseline, at most |"
     )

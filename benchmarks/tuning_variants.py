@@ -139,7 +139,7 @@ def shown(row: dict[str, Any] | None) -> str:
 
 
 def markdown(results: dict[str, dict[str, Any]]) -> str:
-    """Two tables, real sets and generated streams, as docs/tuning.md has them."""
+    """Two tables, real sets and generated streams, as docs/measurements.md has them."""
     lines = []
     for names, columns in ((list(SETS), VARIANTS[:-2]), (["clicks", *GENERATED], tuple(SEEDS))):
         lines += [f"| stream | loss | {' | '.join(columns)} |", "|---" * (2 + len(columns)) + "|"]

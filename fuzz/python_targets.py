@@ -23,7 +23,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # also where this file is loaded by its path
 
 import forged_targets
-import parquet_targets
 from forged_targets import check_message, sealed, spoil
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -178,7 +177,6 @@ SUFFIXES = {
     "libsvm": [".libsvm"],
     "table": [".csv", ".tsv"],
     "jsonl": [".jsonl"],
-    "vwjson": [".vwjson"],
 }
 _TOKENS = [
     b"|",
@@ -277,7 +275,6 @@ def _reading(
 TARGETS: dict[str, Callable[[Path], Any]] = {
     "model": Models,
     "files": Files,
-    "parquet": parquet_targets.ParquetFiles,
     **forged_targets.TARGETS,
 }
 

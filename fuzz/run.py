@@ -24,8 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE, CORE, CORPUS = ROOT / "fuzz" / "native", ROOT / "src" / "core", ROOT / "fuzz" / "corpus"
 CRASHES, BUILD = ROOT / "fuzz" / "crashes", ROOT / "build" / "fuzz"
-NATIVE_TARGETS = ("vw", "libsvm", "table", "jsonl", "vwjson", "number", "label", "hash", "words", "kernel", "scales")
-PYTHON_TARGETS = ("files", "parquet", "streams", "model", "checkpoint", "receipt", "threads")
+NATIVE_TARGETS = ("vw", "libsvm", "table", "jsonl", "number", "label", "hash", "words", "kernel", "scales")
+PYTHON_TARGETS = ("files", "streams", "model", "checkpoint", "receipt", "threads")
 
 COMMON = ["-std=c++17", "-Wall", "-Wextra", "-ffp-contract=off", f"-I{CORE}", f"-I{NATIVE}"]
 MODES = {
@@ -54,12 +54,11 @@ def _units() -> list[tuple[Path, list[str]]]:
     core = [file for part in ("learners", "readers", "support") for file in sorted((CORE / part).glob("*.cpp"))]
     tested += [(file, COVERED) for file in core if not file.stem.endswith(("_portable", "_sse2", "_avx2"))]
     learners, readers = CORE / "learners", CORE / "readers"
-    kernels = [(learners / f"{name}_portable.cpp", [*COVERED, *KERNEL]) for name in ("kernel", "monitor", "parts")]
+    kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL])]
     kernels.append((readers / "delimiters_portable.cpp", COVERED))
     if platform.machine().lower() in ("x86_64", "amd64"):
-        for name in ("kernel", "monitor", "parts"):
-            kernels.append((learners / f"{name}_sse2.cpp", [*COVERED, *KERNEL]))
-            kernels.append((learners / f"{name}_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
+        kernels.append((learners / "kernel_sse2.cpp", [*COVERED, *KERNEL]))
+        kernels.append((learners / "kernel_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
         kernels.append((readers / "delimiters_sse2.cpp", COVERED))
         kernels.append((readers / "delimiters_avx2.cpp", [*COVERED, "-mavx2", "-mbmi", "-mpopcnt"]))
     return kernels + tested + own

@@ -61,7 +61,6 @@ def test_every_file_of_the_corpus_is_read_or_refused(tmp_path: Path) -> None:
     [
         ("model", 150),
         ("files", 80),
-        ("parquet", 40),
         ("streams", 60),
         ("checkpoint", 40),
         ("receipt", 60),

@@ -22,7 +22,7 @@ from ftprl import data
 from ftprl.data.batches import write_batches
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.spec import AUTO
-from ftprl.training.options import RunOptions
+from ftprl.training.run_settings import RunSettings
 from ftprl.training.trainer import Trainer
 
 SCALES = {"one scale": 0.1, "eight scales": AUTO}
@@ -77,7 +77,7 @@ def compare(path: Path, more: dict[str, str], bits: int, rounds: int) -> None:
                 engine.learn(batch)
 
         def train(source: data.Source, engine: Engine = engine) -> None:
-            Trainer(Model(engine, source.to_dict()), source, RunOptions(retire=False), lambda _: None).learn()
+            Trainer(Model(engine, source.to_dict()), source, RunSettings(), lambda _: None).learn()
 
         sources: tuple[data.Source, ...] = (kept, cached, text)
         kinds = (kernel, *(partial(train, source) for source in sources))

@@ -55,7 +55,6 @@ class Job:
 def eight(data: Path, model: Path) -> list[str]:
     """`ftprl train`, as a user would call it: eight scales, of which four may retire."""
     label = ["--label", "click"] if data.suffix in (".csv", ".parquet", ".jsonl") else []
-    label += ["--format", "vwjson"] if data.suffix == ".vwjson" else []
     return [*command(), "train", str(data), "-o", str(model), "--bits", str(BITS), "-q", "--json", *label]
 
 
@@ -127,7 +126,6 @@ JOBS = (
     Job("ftprl in Python, Polars frame", ".parquet", "polars", CSV, peer("polars"), loss_of_training),
     Job("ftprl train, batches", ".batches", "ftprl", VW, ftprl, loss_of_json),
     Job(JSON, ".jsonl", "ftprl", JSON, ftprl, loss_of_json),
-    Job("ftprl train, VW's JSON", ".vwjson", "ftprl", JSON, ftprl, loss_of_json),
     Job("Vowpal Wabbit --json", ".vwjson", "vowpalwabbit", JSON, with_options(wabbit, "--json"), loss_of_wabbit),
     Job(TWO, ".two.vw", "ftprl", TWO, with_options(ftprl, "--interactions", "a:b"), loss_of_json, PART),
     Job(

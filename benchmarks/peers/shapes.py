@@ -1,24 +1,18 @@
 """CSV and Parquet files of several shapes through ftprl, and the CSV files through datatable: whole processes, in turn.
 
     python -m benchmarks.peers.shapes [--only WORD ...] [--times 1] [--repeats 5] [--scales 1|8] [--prepare]
-                                      [--floor] [--work DIR] [--json PATH]
+                                      [--work DIR] [--json PATH]
 
 `--times 4` makes four times as many rows of each shape. `--work` keeps the files for the next call, and `--prepare`
-only makes them. `--floor` measures instead what no reader could be faster than: training on a file whose rows are all
-parsed before the clock runs (see unread.py), and CSV beside it. Each repeat runs all jobs of a shape, beginning with
-another. The table has the fastest run of each job, with the median in parentheses, in seconds; ratios are of the
-fastest, with those of the medians in parentheses.
+only makes them. Each repeat runs all jobs of a shape, beginning with another. The table has the fastest run of each
+job, with the median in parentheses, in seconds; ratios are of the fastest, with those of the medians in parentheses.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -151,39 +145,6 @@ def measure(shape: Shape, rows: int, chosen: Sequence[Job], work: Path, repeats:
     return lines
 
 
-def floor(parquet: Path, work: Path, scales: int) -> float:
-    """The seconds of `ftprl train` without those in which a Parquet file is read."""
-    _, *arguments = with_options(ftprl if scales == 1 else eight, *NO_NAMES)(parquet, work / "floor.ftprl")
-    program = [sys.executable, "-m", "benchmarks.peers.unread", str(time.monotonic()), *arguments]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
-    return float(done.stdout.split()[-1])
-
-
-def measure_floor(shape: Shape, rows: int, scales: int, work: Path, repeats: int, seed: int) -> tuple[Line, Line]:
-    """The lines of CSV, and of Parquet without the time of reading."""
-    csv, parquet = write(shape, rows, work, seed)
-    job = jobs(scales)[0]
-    own, unread = Line(job.name, rows, None), Line("no reading", rows, None)
-    for source in (csv, parquet):
-        warm(source)
-    for _ in range(repeats):
-        launch(job, csv, work, own)
-        unread.seconds.append(floor(parquet, work, scales))
-    return own, unread
-
-
-def print_floors(shapes: Sequence[Shape], options: argparse.Namespace, work: Path) -> None:
-    """The table of `--floor`."""
-    print("| rows | CSV | no reading | largest possible ratio to CSV |")
-    print("|---|---|---|---|")
-    for shape in shapes:
-        rows = options.times * shape.rows
-        csv, unread = measure_floor(shape, rows, options.scales, work, options.repeats, options.seed)
-        cells = [f"{rows:,} of {shape.name}", _seconds(csv), _seconds(unread), _ratio(unread, csv)]
-        print("| " + " | ".join(cells) + " |", flush=True)
-
-
 def _seconds(line: Line) -> str:
     return f"{min(line.seconds):.2f} ({statistics.median(line.seconds):.2f})" if line.seconds else line.note
 
@@ -204,7 +165,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scales", type=int, choices=(1, 8), default=1, help="scales of the learner [default: 1]")
     parser.add_argument("--prepare", action="store_true", help="only make the files, in --work")
-    parser.add_argument("--floor", action="store_true", help="what no reader could be faster than")
     parser.add_argument("--work", type=Path, help="keep the files here, and use those that are there")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -214,9 +174,6 @@ def main() -> None:
         for shape in shapes:
             log(f"making {shape.name}")
             write(shape, options.times * shape.rows, work, options.seed)
-        if options.floor:
-            print_floors(shapes, options, work)
-            return
         print(f"2^{forms.BITS} cells, --no-names, {options.scales} scale(s); fastest of {options.repeats} (median)")
         print("| rows | CSV | Parquet | datatable, CSV | Parquet against datatable | Parquet against CSV |")
         print("|---|---|---|---|---|---|")

@@ -170,7 +170,6 @@ def forms_verdicts(lines: Lines, rows: int, part: int) -> list[Verdict]:
         times("datatable Ftrl, CSV", parquet, rows, 2.0, "Parquet >= 2x as fast as datatable from CSV"),
         times(csv, parquet, rows, 1.5, "Parquet >= 1.5x as fast as CSV"),
         times("Vowpal Wabbit --json", "ftprl train, JSON lines", rows, 5.0, "JSON lines >= 5x as fast as vw --json"),
-        times("Vowpal Wabbit --json", "ftprl train, VW's JSON", rows, 5.0, "VW's JSON >= 5x as fast as vw --json"),
         times("Vowpal Wabbit -q", "ftprl train, interactions", part, 4.0, "interactions >= 4x as fast as vw -q"),
     ]
     frame, file = (lines.get((f"ftprl in Python, {what}", rows)) for what in ("Polars frame", "Parquet"))

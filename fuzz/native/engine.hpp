@@ -68,7 +68,6 @@ Target vw_target();
 Target libsvm_target();
 Target table_target();
 Target jsonl_target();
-Target vwjson_target();
 Target number_target();
 Target label_target();
 Target hash_target();

@@ -44,7 +44,6 @@ void run_kernel(const std::string& body, Random random) {
     use_instruction_set("");
     if (!admits(*Learner::make(options), batch, s, random)) return;
     if (std::getenv("FUZZ_PRINT") != nullptr) print_input(batch, s);
-    if (random.one_in(16)) Learner::prefault(options);
     const Question q{0, 0, some_slots(s.dim, random)};
     const auto learn = [&](Random* cuts) { return learned(batch, s, options, q, repeats, cuts); };
     const LearnerState state = check_kernels(learn, random);

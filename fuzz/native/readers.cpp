@@ -19,7 +19,6 @@
 #include "readers/sample.hpp"
 #include "readers/table.hpp"
 #include "readers/vw.hpp"
-#include "readers/vw_json.hpp"
 #include "readers/window.hpp"
 
 namespace fuzz {
@@ -411,11 +410,6 @@ void run_jsonl(const std::string& body, Random random) {
     });
 }
 
-void run_vwjson(const std::string& body, Random random) {
-    check_parser(body, random, true,
-                 [](const Options& o, const Labels& l) { return std::make_unique<VwJsonParser>(o, l); });
-}
-
 std::vector<std::string> json_tokens() {
     return {"{",
             "}",
@@ -479,14 +473,5 @@ Target table_target() {
 }
 
 Target jsonl_target() { return {"jsonl", run_jsonl, with_numbers(json_tokens())}; }
-
-Target vwjson_target() {
-    std::vector<std::string> tokens = json_tokens();
-    for (const char* text :
-         {"\"_label\":", "\"_tag\":", "\"_text\":", "\"_label_Weight\":", "\"_multi\":[", "\"Label\":"}) {
-        tokens.emplace_back(text);
-    }
-    return {"vwjson", run_vwjson, with_numbers(std::move(tokens))};
-}
 
 }  // namespace fuzz

@@ -132,7 +132,6 @@ void run_scales(const std::string& body, Random random) {
         print_input(batch, s);
         print_scales(options.constants);
     }
-    if (random.one_in(16)) Learner::prefault(options);
     const auto count = static_cast<std::size_t>(options.constants.count);
     const Question q{static_cast<int>(random.below(count)), static_cast<int>(random.below(count)),
                      some_slots(s.dim, random)};

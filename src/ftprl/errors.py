@@ -34,6 +34,10 @@ class Unsupported(FtprlError):
     """This combination is not available; the message names one that is."""
 
 
+class MissingExtra(FtprlError, ImportError):
+    """An optional package is not installed; the message names the extra of ftprl that has it."""
+
+
 class OutOfMemory(FtprlError, MemoryError):
     """A table does not fit into memory; the message has how much it needs."""
 

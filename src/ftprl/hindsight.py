@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
+from ftprl.extras import extra_imports
 from ftprl.sets import ConvexSet
 from ftprl.solver import Scaled, call_clarabel
 
@@ -63,8 +64,9 @@ class _Model:
 
     def lower(self, upper: float) -> float:
         """The minimum of a mixture of the tangents over F, the mixture taken from the solver: a proof needs no more."""
-        import clarabel
-        from scipy.sparse import csc_matrix, hstack, vstack
+        with extra_imports:
+            import clarabel
+            from scipy.sparse import csc_matrix, hstack, vstack
 
         G, h, cones = self.conic.stacked
         k, size = len(self.slopes), self.conic.size
@@ -98,8 +100,9 @@ class _Model:
 
     def nearest(self, best: Vector, level: float) -> Vector | None:
         """The point of F nearest to `best` at which no tangent is above the level."""
-        import clarabel
-        from scipy.sparse import csc_matrix, vstack
+        with extra_imports:
+            import clarabel
+            from scipy.sparse import csc_matrix, vstack
 
         G, h, cones = self.conic.stacked
         n, size = self.conic.dim, self.conic.size

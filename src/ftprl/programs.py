@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import Unsupported
+from ftprl.extras import extra_imports
 from ftprl.solver import call_clarabel
 
 Vector = NDArray[np.float64]
@@ -32,7 +33,8 @@ def _units(n: int) -> list[Vector]:
 
 
 def _solve(q: Vector, blocks: list[tuple[Vector, Vector, Any]]) -> Vector:
-    from scipy.sparse import csc_matrix
+    with extra_imports:
+        from scipy.sparse import csc_matrix
 
     G = np.vstack([g for g, _, _ in blocks])
     h = np.concatenate([h for _, h, _ in blocks])
@@ -44,7 +46,8 @@ def _solve(q: Vector, blocks: list[tuple[Vector, Vector, Any]]) -> Vector:
 
 def _inverse_sum(n: int, root: Vector) -> list[tuple[Vector, Vector, Any]]:
     """Cones on (tau, l, u) for u_i l_i >= root_i²: |(2 root_i, l_i - u_i)| <= l_i + u_i."""
-    import clarabel
+    with extra_imports:
+        import clarabel
 
     out = []
     for i in range(n):
@@ -57,7 +60,8 @@ def _inverse_sum(n: int, root: Vector) -> list[tuple[Vector, Vector, Any]]:
 
 def diagonal_on_vertices(V: Vector, G: Vector) -> tuple[float, Vector]:
     """min tau + sum G_i/l_i with ½ (V²) l <= tau."""
-    import clarabel
+    with extra_imports:
+        import clarabel
 
     n, scale = len(G), float(G.max())
     rows = np.hstack((-np.ones((len(V), 1)), 0.5 * V**2, np.zeros((len(V), n))))
@@ -72,7 +76,8 @@ def diagonal_on_vertices(V: Vector, G: Vector) -> tuple[float, Vector]:
 
 def diagonal_on_ellipsoid(M: Vector, G: Vector) -> tuple[float, Vector]:
     """min 2 tau + sum G_i/l_i with diag(l) <= tau M, where Fsym/2 = {y : y'My <= 1}."""
-    import clarabel
+    with extra_imports:
+        import clarabel
 
     n, scale = len(G), float(G.max())
     G_psd = np.zeros((n * (n + 1) // 2, 1 + 2 * n))
@@ -90,7 +95,8 @@ def diagonal_on_ellipsoid(M: Vector, G: Vector) -> tuple[float, Vector]:
 
 def full_on_vertices(V: Vector, GG: Vector) -> tuple[float, Vector]:
     """min tau + tr W with [[W, R], [R, Q]] >= 0, R = GG^{1/2}, and ½ v'Qv <= tau for every vertex v."""
-    import clarabel
+    with extra_imports:
+        import clarabel
 
     from ftprl.psd import root
 
@@ -120,7 +126,8 @@ def full_on_vertices(V: Vector, GG: Vector) -> tuple[float, Vector]:
 
 def inscribed_ellipsoid(C: Vector, d: Vector) -> tuple[Vector, Vector]:
     """The maximum-volume ellipsoid {Bu + c : |u| <= 1} inside {Cx <= d}, B symmetric: |B c_i| + c_i·c <= d_i."""
-    import clarabel
+    with extra_imports:
+        import clarabel
 
     n = C.shape[1]
     units = _units(n)

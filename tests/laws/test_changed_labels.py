@@ -175,23 +175,6 @@ def test_a_run_that_is_resumed_at_any_row_of_a_change_is_the_same(change: str, t
         assert whole.label_state == resumed.label_state
 
 
-@pytest.mark.parametrize("loss", NUMBERS)
-def test_two_threads_follow_a_change_as_one_does(loss: str) -> None:
-    """What is known of the labels is forgotten between two rows, which may be anywhere in a batch."""
-    for change in ("times 1e-3", "times 1e-3 after a rise", "row n times 1e6"):
-        batch = changed(change, 3)
-        engines = [Engine(spec(loss, DIM, scale=AUTO, coin=True, dense=True), receipt=True) for _ in range(2)]
-        for threads, engine in enumerate(engines, 1):
-            engine.threads = threads
-            engine.learn(batch)
-        one, two = engines
-        assert Model(one, {}).to_bytes() == Model(two, {}).to_bytes()
-        if loss == "squared" and change == "times 1e-3":  # otherwise nothing was forgotten
-            known = one.label_state
-            assert known is not None
-            assert known["weight"] < 2000.0
-
-
 # ---- two classes ----
 
 

@@ -1,4 +1,4 @@
-"""Laws of the kernel at the ends of its range, each found by fuzzing (docs/fuzzing.md)."""
+"""Laws of the kernel at the ends of its range, each found by fuzzing (CONTRIBUTING.md#fuzzing)."""
 
 from __future__ import annotations
 

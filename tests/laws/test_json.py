@@ -1,4 +1,4 @@
-"""Laws of JSON lines and of VW's JSON: they equal their naive twins, and no bytes make them fall over."""
+"""Laws of JSON lines: they equal their naive twin, and no bytes make them fall over."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ftprl import data
 from ftprl.errors import FtprlError, InvalidInput
 from oracles.batches import keys, rows_of, same
-from oracles.json_twin import read_json_line, vw_text
+from oracles.json_twin import read_json_line
 from oracles.readers_twin import Bad, Row, Twin
 
 LAW = settings(deadline=None, max_examples=200)
@@ -175,48 +175,8 @@ def test_json_lines_are_the_dicts_they_hold(
     assert [keys(row) for row in results[1][0]] == [keys(row) for row in results[0][0]]
 
 
-VW_KEYS = st.text("abé1", min_size=1, max_size=10)
-VW_VALUES = st.recursive(
-    st.one_of(
-        NUMBERS.filter(lambda value: abs(value) < 1e30),
-        st.text("ab |:\té", max_size=5),
-        st.booleans(),
-        st.none(),
-        st.lists(st.one_of(st.none(), st.integers(-3, 3), st.floats(-10, 10)), max_size=3),
-    ),
-    lambda inner: st.dictionaries(VW_KEYS, inner, max_size=3),
-    max_leaves=5,
-)
-VW_ROWS = st.tuples(
-    st.dictionaries(VW_KEYS, VW_VALUES, max_size=4),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "_label": st.one_of(
-                st.sampled_from([1, -1, "1 2.5", "-1"]), st.just({"Label": 1, "Weight": 0.5}), st.just({"Label": -1})
-            ),
-            "_tag": st.text("abc", max_size=3),
-            "_text": st.text("ab :|", max_size=8),
-            "_other": VW_VALUES,
-        },
-    ),
-).map(lambda pair: {**pair[0], **pair[1]})
-
-
 @LAW
-@given(st.lists(VW_ROWS, max_size=5))
-def test_vws_json_is_vw_text(rows: list[dict[str, Any]]) -> None:
-    texts = [json.dumps(row, ensure_ascii=False) for row in rows]
-    actual, bad = read("".join(text + "\n" for text in texts).encode(), ".vwjson", dim=1 << 20)
-    expected, also_bad = read("".join(vw_text(text) + "\n" for text in texts).encode(), ".vw", dim=1 << 20)
-    assert (bad, also_bad) == (0, 0)
-    # A namespace may stand twice in VW text: the same features, in another order.
-    assert [sorted(keys(row)[0]) for row in actual] == [sorted(keys(row)[0]) for row in expected]
-    assert [keys(row)[1:] for row in actual] == [keys(row)[1:] for row in expected]
-
-
-@LAW
-@given(st.binary(max_size=80), st.sampled_from([".jsonl", ".vwjson"]))
-def test_no_bytes_make_a_reader_fall_over(text: bytes, suffix: str) -> None:
+@given(st.binary(max_size=80))
+def test_no_bytes_make_a_reader_fall_over(text: bytes) -> None:
     with suppress(FtprlError):
-        read(b'{"a": [1, {"name": "\\u00e9"' + text + b'\n{"y":1}\n' + text, suffix)
+        read(b'{"a": [1, {"name": "\\u00e9"' + text + b'\n{"y":1}\n' + text, ".jsonl")

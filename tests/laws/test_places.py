@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ftprl._core import prefault
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
@@ -102,24 +101,6 @@ def test_rows_that_are_only_scored_are_not_met(scale: float) -> None:
     assert len(engine.touched()) == Model(engine).occupied == 0
     assert not engine.cells.any()
     assert not engine.weights().any()
-
-
-@pytest.mark.parametrize("receipt", [False, True])
-@pytest.mark.parametrize("scale", [0.1, AUTO])
-def test_memory_made_ready_is_like_any_other(scale: float, receipt: bool) -> None:
-    spec, batch = Spec(dim=2**20, scale=scale), rows(3, 2**20)
-    plain = Engine(spec, receipt=receipt)
-    plain.learn(batch)
-    asked = {"scales": len(spec.scales), "float64": False, "receipt": receipt}
-    prefault(5, scales=3, float64=True, receipt=False)  # of no use to anybody
-    prefault(0, scales=1, float64=True, receipt=False)
-    prefault(5, scales=99, float64=True, receipt=False)
-    prefault(2**20, **asked)
-    for engine in (Engine(spec, receipt=receipt), Engine(spec, receipt=receipt)):
-        engine.learn(batch)
-        np.testing.assert_array_equal(engine.cells, plain.cells)
-        np.testing.assert_array_equal(engine.touched(), plain.touched())
-    prefault(2**20, **asked)  # and nobody takes it
 
 
 BAD_SLOTS = ([-1], [64], [2**32], [2**40], [0.0], [1.5], [np.nan], ["1"], [True, False], [[1]], 3)

@@ -298,7 +298,7 @@ def test_the_fast_sums_are_those_of_numpy(scale: Any, float64: bool) -> None:
 @pytest.mark.parametrize("scale", [0.1, (0.05, 0.2, 1.0)])
 @pytest.mark.parametrize("nothing", [0.0, 1e-46])
 def test_a_feature_that_was_always_zero_adds_nothing(scale: Any, nothing: float, bounds: dict[str, float]) -> None:
-    # It has no unit to measure it by; found by fuzzing (docs/fuzzing.md). 1e-46 is 0 as a float32.
+    # It has no unit to measure it by; found by fuzzing (CONTRIBUTING.md#fuzzing). 1e-46 is 0 as a float32.
     rows = [{t % 3: 1.0 + t % 2} for t in range(20)]
     y = np.where(np.arange(20) % 3 == 0, 1.0, -1.0)
     result = []

@@ -1,4 +1,4 @@
-"""JSON lines and VW's JSON again, in pure Python: json.loads, dictionaries, one row at a time."""
+"""JSON lines again, in pure Python: json.loads, dictionaries, one row at a time."""
 
 from __future__ import annotations
 
@@ -112,36 +112,3 @@ def read_json_line(line: str, twin: Twin, label: str, ignore: set[str]) -> Row:
             continue
         pairs += list(features(value, key, ignore))
     return twin.row([(twin.slot(name.encode()), value) for name, value in pairs], y, 1.0)
-
-
-def vw_text(line: str) -> str:
-    """A line of VW's JSON as VW text; names must not have blanks, bars or colons."""
-    parsed = json.loads(line)
-    label, tag = _vw_label(parsed), parsed.get("_tag", "")
-    head = f" '{tag}" if tag else " "
-    return label + head + _vw_namespace(parsed, "")
-
-
-def _vw_label(parsed: dict[str, Any]) -> str:
-    label = parsed.get("_label", "")
-    if isinstance(label, dict):
-        return f"{label.get('Label', '')} {label.get('Weight', 1.0)}"
-    return str(label)
-
-
-def _vw_namespace(parsed: dict[str, Any], name: str) -> str:
-    own, inner = "", ""
-    for key, value in parsed.items():
-        if key == "_text":
-            own += " " + value.replace(":", "_").replace("|", "_")
-        elif key.startswith("_") or value is None or value is False:
-            continue
-        elif isinstance(value, dict):
-            inner += _vw_namespace(value, key)
-        elif isinstance(value, list):
-            inner += f"|{key} " + " ".join(f":{number!r}" for number in value if number is not None) + " "
-        elif isinstance(value, str):
-            own += f" {key}{value.translate(_SPECIAL)}"
-        else:
-            own += f" {key}" if value is True else f" {key}:{value!r}"
-    return f"|{name}{own} {inner}"

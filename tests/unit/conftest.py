@@ -2,18 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 
 from ftprl import psd
 from ftprl.sets import ConvexSet
 
 Vector = np.ndarray
-
-# The same examples in every run, and no failure because other work slows the machine down.
-settings.register_profile(
-    "suite", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("suite")
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ void bind_admission(nanobind::module_& m);
 void bind_baseline(nanobind::module_& m);
 void bind_confidence(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);
+void bind_replay_intervals(nanobind::module_& m);
 void bind_blocks(nanobind::module_& m);
 void bind_frames(nanobind::module_& m);
 void bind_readers(nanobind::module_& m);
@@ -30,8 +31,6 @@ void bind_lock(nanobind::module_& m);
 void bind_matrix(nanobind::module_& m);
 void bind_names(nanobind::module_& m);
 void bind_one_row(nanobind::module_& m);
-void bind_rounds(nanobind::module_& m);
-void bind_parquet(nanobind::module_& m);
 void bind_texts(nanobind::module_& m);
 
 // One row in the memory of a parser. Files that know parsers do not know learners, whose names they share.

@@ -136,154 +136,18 @@ void add_entries(const ftprl::ArrowColumn& cells, std::size_t rows, ftprl::Colum
     for (const std::size_t entry : order) sample.add(dictionary.written(entry, scratch), counts[entry]);
 }
 
-// What the first cells of Arrow arrays say of their column: of the arrays themselves, or of one of their columns.
-nb::tuple sample_cells(const nb::list& parts, const nb::object& column, std::size_t most, bool keep) {
+// What the cells of an Arrow array say of their column.
+nb::tuple sample_cells(nb::handle schema, nb::handle array, bool keep) {
     ftprl::ColumnSample sample;
     sample.keeps_values = keep;
-    for (nb::handle part : parts) {
-        const auto* described = inside<ArrowSchema>(part[0], "arrow_schema");
-        const auto* held = inside<ArrowArray>(part[1], "arrow_array");
-        if (!column.is_none()) {
-            const auto number = nb::cast<std::int64_t>(column);
-            if (number < 0 || number >= described->n_children) throw nb::index_error("no such column");
-            described = described->children[number];
-            held = held->children[number];
-        }
-        const ftprl::ArrowColumn cells(*described, *held, 0);
-        const std::size_t rows = std::min(most, cells.size());
-        if (cells.dictionary() != nullptr) {
-            add_entries(cells, rows, sample);
-        } else {
-            for (std::size_t i = 0; i < rows; ++i) add_cell(cells, i, sample);
-        }
-        most -= rows;
+    const ftprl::ArrowColumn cells(*inside<ArrowSchema>(schema, "arrow_schema"),
+                                   *inside<ArrowArray>(array, "arrow_array"), 0);
+    if (cells.dictionary() != nullptr) {
+        add_entries(cells, cells.size(), sample);
+    } else {
+        for (std::size_t i = 0; i < cells.size(); ++i) add_cell(cells, i, sample);
     }
     return ftprl::bindings::tuple_of(sample);
-}
-
-// ---- frames with the stream of Arrow's C data ----
-
-template <class T>
-void destroy(PyObject* capsule) {
-    auto* const made = static_cast<T*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
-    if (made->release != nullptr) made->release(made);
-    delete made;
-}
-
-template <class T>
-nb::object capsule_of(std::unique_ptr<T> made, const char* name) {
-    PyObject* const capsule = PyCapsule_New(made.get(), name, &destroy<T>);
-    if (capsule == nullptr) {
-        if (made->release != nullptr) made->release(made.get());
-        throw nb::python_error();
-    }
-    made.release();
-    return nb::steal(capsule);
-}
-
-// Rows of a frame, in its own memory.
-struct FrameBatch {
-    nb::object schema, array;
-
-    const ArrowArray& rows() const { return *inside<ArrowArray>(array, "arrow_array"); }
-
-    // The first cells of a column as Python has them; texts are bytes.
-    nb::list values(std::size_t column, std::size_t most) const {
-        const auto* const described = inside<ArrowSchema>(schema, "arrow_schema");
-        if (column >= static_cast<std::size_t>(described->n_children)) throw nb::index_error("no such column");
-        const ftprl::ArrowColumn cells(*described->children[column], *rows().children[column], 0);
-        nb::list out;
-        for (std::size_t i = 0; i < std::min(most, cells.size()); ++i) out.append(value(cells, i));
-        return out;
-    }
-
-    static nb::object value(const ftprl::ArrowColumn& cells, std::size_t i) {
-        using Type = ftprl::ArrowColumn::Type;
-        if (cells.is_missing(i)) return nb::none();
-        if (cells.is_text()) {
-            const Field field = cells.field(i);
-            return nb::bytes(reinterpret_cast<const char*>(field.data),
-                             static_cast<std::size_t>(field.end - field.data));
-        }
-        if (cells.type() == Type::boolean) return nb::bool_(cells.boolean(i));
-        if (cells.type() == Type::f32 || cells.type() == Type::f64) return nb::float_(cells.number(i));
-        nb::object number;
-        cells.by_type([&](auto* type) { number = nb::int_(*cells.numbers<std::decay_t<decltype(*type)>>(i)); });
-        return number;
-    }
-};
-
-// Releases a stream however it ends.
-struct StreamEnd {
-    ArrowArrayStream& stream;
-    ~StreamEnd() {
-        if (stream.release != nullptr) stream.release(&stream);
-    }
-};
-
-// Whether the columns of some rows begin with the rows and have as many cells.
-bool has_plain_columns(const ArrowArray& rows) {
-    bool is_plain = rows.offset == 0 && rows.null_count <= 0;
-    for (std::int64_t i = 0; i < rows.n_children; ++i) is_plain = is_plain && rows.children[i]->length == rows.length;
-    return is_plain;
-}
-
-// Whether a column is of an extension type: among its metadata, pairs of texts behind their lengths, is its name.
-bool is_extension(const char* metadata) {
-    if (metadata == nullptr) return false;
-    const auto next = [&metadata] {
-        std::int32_t number = 0;
-        std::memcpy(&number, metadata, sizeof number);
-        metadata += sizeof number;
-        return number;
-    };
-    const std::int32_t pairs = next();
-    for (std::int32_t i = 0; i < pairs; ++i) {
-        const auto size = static_cast<std::size_t>(next());
-        const std::string key(metadata, size);
-        if (key == "ARROW:extension:name") return true;
-        metadata += size;
-        const std::int32_t value_size = next();
-        metadata += value_size;
-    }
-    return false;
-}
-
-nb::object text_or_none(const char* text) { return text == nullptr ? nb::object(nb::none()) : nb::str(text); }
-
-// The name, the type, the type of the dictionary and whether it is an extension, of each column; and all batches. None
-// for what is no frame, and where columns and rows differ.
-nb::object frame_batches(nb::handle capsule) {
-    auto& stream = *inside<ArrowArrayStream>(capsule, "arrow_array_stream");
-    if (stream.release == nullptr) throw nb::value_error("the stream was read before");
-    const StreamEnd end{stream};
-    const auto check = [&](int code) {
-        if (code == 0) return;
-        const char* const what = stream.get_last_error(&stream);
-        throw nb::value_error(what == nullptr ? "the frame cannot be read" : what);
-    };
-    auto described = std::make_unique<ArrowSchema>();
-    check(stream.get_schema(&stream, described.get()));
-    const ArrowSchema& schema = *described;
-    const nb::object shared = capsule_of(std::move(described), "arrow_schema");
-    if (std::strcmp(schema.format, "+s") != 0) return nb::none();
-    nb::list fields, batches;
-    for (std::int64_t i = 0; i < schema.n_children; ++i) {
-        const ArrowSchema& column = *schema.children[i];
-        const char* const values = column.dictionary == nullptr ? nullptr : column.dictionary->format;
-        fields.append(nb::make_tuple(text_or_none(column.name), text_or_none(column.format), text_or_none(values),
-                                     is_extension(column.metadata)));
-    }
-    while (true) {
-        auto rows = std::make_unique<ArrowArray>();
-        check(stream.get_next(&stream, rows.get()));
-        if (rows->release == nullptr) break;
-        const bool is_plain = has_plain_columns(*rows) && rows->n_children == schema.n_children;
-        nb::object array = capsule_of(std::move(rows), "arrow_array");
-        if (!is_plain) return nb::none();
-        batches.append(FrameBatch{shared, std::move(array)});
-    }
-    return nb::make_tuple(fields, batches);
 }
 
 }  // namespace
@@ -311,19 +175,8 @@ void ftprl::bindings::bind_frames(nb::module_& m) {
              "The batch to read: the kind and name of each column, and the two capsules of __arrow_c_array__.")
         .def("read", &read_rows, nb::arg("start"), nb::arg("stop"),
              "Read rows [start, stop); returns where it stopped.");
-    nb::class_<FrameBatch>(m, "FrameBatch", "Rows of a data frame, in its own memory.")
-        .def(
-            "__arrow_c_array__",
-            [](const FrameBatch& batch, nb::handle /*requested_schema*/) {
-                return nb::make_tuple(batch.schema, batch.array);
-            },
-            nb::arg("requested_schema").none() = nb::none(), "The rows as Arrow's C data.")
-        .def("values", &FrameBatch::values, nb::arg("column"), nb::arg("most"), "The first cells of a column.")
-        .def_prop_ro("num_rows", [](const FrameBatch& batch) { return batch.rows().length; });
-    m.def("frame_batches", &frame_batches, nb::arg("stream"),
-          "The columns of a frame, by the capsule of __arrow_c_stream__, and its rows; None where it has other parts.");
-    m.def("sample_cells", &sample_cells, nb::arg("parts"), nb::arg("column").none(), nb::arg("most"), nb::arg("keep"),
-          "What the first cells of Arrow arrays, or of one of their columns, say; with `keep` also their numbers.");
+    m.def("sample_cells", &sample_cells, nb::arg("schema"), nb::arg("array"), nb::arg("keep"),
+          "What the cells of an Arrow array say of their column; with `keep` also their numbers.");
     nb::class_<DictParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")
         .def("set_names", &set_names, nb::arg("names"), nb::arg("others"),
              "The kind of each known name, and whether others are read by their values.")

@@ -52,8 +52,7 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
                                       const std::vector<double>& scales, double beta, double l1, double l2,
                                       double lower, double upper, bool intercept, double tau,
                                       std::optional<double> share, bool capped, bool stack, bool levels, bool coin,
-                                      bool dense, bool boxed, int classes, const char* calibrate,
-                                      std::int64_t round_rows) {
+                                      bool dense, bool boxed, int classes, const char* calibrate) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
     if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
@@ -67,7 +66,6 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     options.wide_cells = float64;
     options.receipt = receipt;
     options.boxed = boxed;
-    options.round_rows = round_rows;
     options.calibration = calibration_of(calibrate);
     ftprl::ScaleConstants& c = options.constants;
     c.base.loss = ftprl::loss_named(loss);
@@ -77,9 +75,6 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     const bool logistic = classes == 0 && c.base.loss->rule == ftprl::LabelRule::none;
     if (options.calibration != ftprl::CalibrationKind::none && (receipt || !logistic))
         throw nb::value_error("scores are calibrated with the logistic loss alone, and without a receipt");
-    const bool in_rounds = logistic && !coin && !dense;
-    if (round_rows < 1 || (round_rows & (round_rows - 1)) != 0 || (round_rows > 1 && !in_rounds))
-        throw nb::value_error("round_rows needs a power of two, and above 1 the log loss without coin and dense");
     c.base.beta = beta;
     c.base.l1 = l1;
     c.base.l2 = l2;
@@ -96,20 +91,6 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     c.coin = coin;
     c.dense = dense;
     return Learner::make(options);
-}
-
-void prefault(std::uint64_t dim, std::size_t scales, bool float64, bool receipt) {
-    if (dim < 1 || dim > std::uint64_t{1} << 32 || scales < 1 || scales > ftprl::MOST_SCALES) return;
-    ftprl::LearnerOptions options;
-    options.dim = dim;
-    options.wide_cells = float64;
-    options.receipt = receipt;
-    options.constants.count = static_cast<int>(scales);
-    options.constants.base.loss = &ftprl::LOSSES[0];  // cells of other losses are as long, or nearly
-    try {
-        Learner::prefault(options);
-    } catch (const std::exception&) {  // no memory, or no thread: whoever needs them will report it
-    }
 }
 
 // ---- rows ----
@@ -367,7 +348,7 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
                 nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
                 nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false, nb::arg("boxed") = false,
-                nb::arg("classes") = 0, nb::arg("calibrate") = "none", nb::arg("round_rows") = 1);
+                nb::arg("classes") = 0, nb::arg("calibrate") = "none");
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_learner_cells(learner);
@@ -375,6 +356,4 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
     m.def("use_instruction_set", &use_instruction_set, nb::arg("name"),
           "Use what was compiled for an instruction set in learners and parsers made from now on ('avx2', 'sse2', "
           "'portable', '' for the best). False when the processor lacks it.");
-    m.def("prefault", &prefault, nb::arg("dim"), nb::kw_only(), nb::arg("scales"), nb::arg("float64"),
-          nb::arg("receipt"), "Have a thread touch the memory of the next learner of this kind.");
 }

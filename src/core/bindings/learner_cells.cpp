@@ -147,12 +147,6 @@ nb::dict dict_of(const std::vector<ftprl::Columns>& columns) {
     return out;
 }
 
-void use_threads(Learner& learner, int threads) {
-    if (threads < 1) throw nb::value_error("threads needs at least 1");
-    const nb::gil_scoped_release free;
-    learner.use_threads(threads);
-}
-
 }  // namespace
 
 void ftprl::bindings::bind_learner_cells(nb::class_<Learner>& learner) {
@@ -185,9 +179,6 @@ void ftprl::bindings::bind_learner_cells(nb::class_<Learner>& learner) {
              "Drop all scales but `count` neighbours from number `first` on.")
         .def("drop_coin", &Learner::drop_coin, nb::call_guard<nb::gil_scoped_release>(),
              "Drop the coin-betting expert, if there is one.")
-        .def(
-            "use_threads", &use_threads, nb::arg("threads"),
-            "So many threads may learn the scales from now on, the caller's included; the model does not depend on it.")
         .def_prop_ro(
             "width", [](const Learner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
             "How many numbers a cell has, those that fill it up included.")

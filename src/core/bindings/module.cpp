@@ -121,9 +121,8 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_readers(m);
     ftprl::bindings::bind_texts(m);
     ftprl::bindings::bind_replay(m);
-    ftprl::bindings::bind_rounds(m);
+    ftprl::bindings::bind_replay_intervals(m);
     ftprl::bindings::bind_blocks(m);
     ftprl::bindings::bind_frames(m);
     ftprl::bindings::bind_one_row(m);
-    ftprl::bindings::bind_parquet(m);
 }

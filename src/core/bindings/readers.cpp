@@ -23,7 +23,6 @@
 #include "readers/libsvm.hpp"
 #include "readers/table.hpp"
 #include "readers/vw.hpp"
-#include "readers/vw_json.hpp"
 #include "readers/window.hpp"
 
 namespace nb = nanobind;
@@ -96,12 +95,11 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     if (name == "jsonl") return std::make_unique<ftprl::JsonLinesParser>(options, std::move(expected));
     expected.numbers_only = true;
     if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));
-    if (name == "vwjson") return std::make_unique<ftprl::VwJsonParser>(options, std::move(expected));
     options.names = false;  // ids are the names
     options.interactions = ftprl::Interactions();
     options.grams = ftprl::Grams();
     if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
-    throw nb::value_error("format must be 'vw', 'vwjson', 'libsvm', 'table', 'jsonl' or 'records'");
+    throw nb::value_error("format must be 'vw', 'libsvm', 'table', 'jsonl' or 'records'");
 }
 
 // So many ones: one array for all batches whose values are all 1. It grows, and what was handed out stays.
@@ -127,9 +125,8 @@ nb::tuple take_rows(ftprl::Parser& parser) {
     nb::list tags;
     for (const auto& [row, tag] : rows.tags) tags.append(nb::make_tuple(row, bytes_of(tag)));
     const nb::object values = values_of(rows);
-    const nb::tuple taken =
-        nb::make_tuple(array_of(rows.indptr), array_of(rows.indices), values, array_of(rows.y), array_of(rows.weight),
-                       tags, rows.keeps_delays() ? array_of(rows.delay) : nb::object(nb::none()));
+    const nb::tuple taken = nb::make_tuple(array_of(rows.indptr), array_of(rows.indices), values, array_of(rows.y),
+                                           array_of(rows.weight), tags);
     rows.clear();
     return taken;
 }
@@ -208,8 +205,7 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     nb::class_<ftprl::Parser>(m, "Parser", "Rows from blocks of text: feed it bytes, take arrays.")
         .def("feed", &feed, nb::arg("data"), nb::arg("start"), nb::arg("last"),
              "Read whole rows from data[start:]; returns where it stopped.")
-        .def("take", &take_rows,
-             "The rows read so far: indptr, indices, values, y, weight, [(row, tag)], delay or None.")
+        .def("take", &take_rows, "The rows read so far: indptr, indices, values, y, weight, [(row, tag)].")
         .def("take_left_out", &ftprl::Parser::take_left_out,
              "Where rows were left out since the last call: the rows of the batch before each.")
         .def(

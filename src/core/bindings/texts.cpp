@@ -101,26 +101,6 @@ nb::bytes lines_of(const nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb
     return nb::bytes(text.data(), text.size());
 }
 
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-nb::bytes lines_of_features(const std::vector<std::string>& begin, const Vector<std::int64_t>& indptr,
-                            const Vector<std::uint32_t>& indices, const Vector<T>& values) {
-    const std::size_t count = indices.size();
-    bool good = indptr.size() == begin.size() + 1 && values.size() == count && indptr.data()[0] == 0;
-    for (std::size_t i = 1; good && i < indptr.size(); ++i) {
-        good = indptr.data()[i] >= indptr.data()[i - 1] && static_cast<std::size_t>(indptr.data()[i]) <= count;
-    }
-    if (!good) throw nb::value_error("indptr must rise from 0 to the number of entries, one row for each begin");
-    std::string text;
-    {
-        const nb::gil_scoped_release free;
-        text = ftprl::feature_lines(begin, indptr.data(), indices.data(), values.data());
-    }
-    return nb::bytes(text.data(), text.size());
-}
-
 nb::list words_of(const nb::bytes& data) {
     nb::list words;
     const ftprl::Byte* first = data_of(data);
@@ -188,11 +168,6 @@ void ftprl::bindings::bind_texts(nb::module_& m) {
     m.def("text_fingerprint", &fingerprint_of, nb::arg("data"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),
           "The fingerprint of data[start:end], which begins at byte `offset` of a text: parts of a text add up modulo "
           "2**64.");
-    const char* const of_features = "Rows of numbered features as text, one a line, each behind its `begin`.";
-    m.def("feature_lines", &lines_of_features<float>, nb::arg("begin"), nb::arg("indptr").noconvert(),
-          nb::arg("indices").noconvert(), nb::arg("values").noconvert(), of_features);
-    m.def("feature_lines", &lines_of_features<double>, nb::arg("begin"), nb::arg("indptr").noconvert(),
-          nb::arg("indices").noconvert(), nb::arg("values").noconvert(), of_features);
     m.def("read_block", &read_block, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
           "Bytes of an open file, fewer at its end, and their fingerprint.");
     m.def("number_lines", &lines_of, nb::arg("values").noconvert(), "One number a line, as short as is exact.");

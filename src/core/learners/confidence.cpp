@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
-
-#include "support/dispatch.hpp"
 
 namespace ftprl {
 namespace {
@@ -168,61 +165,6 @@ std::int64_t MeanSequence::add(const double* x, const double* weight, std::int64
     return r;
 }
 
-Together::Together(MeanSequence* const (&sequences)[TOGETHER]) {
-    std::copy(std::begin(sequences), std::end(sequences), sequences_);
-}
-
-UsualLimits Together::limits() const {
-    constexpr double INFINITE = std::numeric_limits<double>::infinity();
-    UsualLimits limits{{}, {}, INFINITE};
-    for (int k = 0; k < TOGETHER; ++k) {
-        const MeanSequence* one = sequences_[k];
-        limits.low[k] = one == nullptr ? -INFINITE : one->lowest();
-        limits.high[k] = one == nullptr ? INFINITE : one->state_.bound;
-        if (one != nullptr) limits.heaviest = std::min(limits.heaviest, one->state_.heaviest);
-    }
-    return limits;
-}
-
-std::int64_t Together::rows_to_stop() const {
-    std::int64_t rows = STOP_ROWS;
-    for (const MeanSequence* one : sequences_) {
-        if (one != nullptr) rows = std::min(rows, one->next_stop() - whole(one->state_.epoch_rows));
-    }
-    return rows;
-}
-
-bool Together::add_usual(const WatchKernel& kernel, const WatchedBlock& rows) {
-    SequenceSums sums{};
-    constexpr std::int64_t TRIED = 8;
-    bool are_unit =
-        std::all_of(rows.weight, rows.weight + std::min(rows.count, TRIED), [](double w) { return w == 1.0; });
-    for (int k = 0; k < TOGETHER; ++k) {
-        if (sequences_[k] == nullptr) continue;
-        const MeanState& s = sequences_[k]->state_;
-        sums.guess[k] = s.guess;
-        sums.sum[k] = s.sum;
-        sums.squares[k] = s.squares;
-        sums.weight[k] = s.epoch_weight;
-        are_unit = are_unit && is_whole(s.epoch_weight);
-    }
-    const UsualLimits usual = limits();
-    are_unit = are_unit && kernel.add_usual[0](rows, usual, sums);
-    if (!are_unit && !kernel.add_usual[1](rows, usual, sums)) return false;
-    for (int k = 0; k < TOGETHER; ++k) {
-        if (sequences_[k] == nullptr) continue;
-        MeanState& s = sequences_[k]->state_;
-        const auto count = static_cast<double>(rows.count);
-        s.sum = sums.sum[k];
-        s.squares = sums.squares[k];
-        s.epoch_weight = are_unit ? s.epoch_weight + count : sums.weight[k];
-        s.epoch_rows += count;
-        s.rows += count;
-        sequences_[k]->look_back();
-    }
-    return true;
-}
-
 // A row that is cut, or heavier than all before; one without a number is passed over.
 void MeanSequence::add_unusual(double x, double weight) {
     MeanState& s = state_;
@@ -303,19 +245,6 @@ bool MeanSequence::is_decided() const {
     const double far = std::max(above, below);
     if (!(far > 0.0) || far * far < 2.0 * v * enough) return false;  // no bet can have won enough
     return log_wealth(far, v, doublings()) > enough;
-}
-
-const MonitorKernels& monitor_kernels() noexcept {
-    switch (instruction_set()) {
-#if defined(FTPRL_X86)
-        case InstructionSet::avx2:
-            return monitor_avx2;
-        case InstructionSet::sse2:
-            return monitor_sse2;
-#endif
-        default:
-            return monitor_portable;
-    }
 }
 
 DriftAlarm::DriftAlarm(double error_probability) : error_probability_(error_probability) {}

@@ -13,8 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "learners/monitor_rows.hpp"
-
 namespace ftprl {
 
 // When a larger weight comes, W is doubled until it is large enough. A bet on the sum of w (x - mean) is then twice as
@@ -76,8 +74,6 @@ public:
     const MeanState& state() const { return state_; }
 
 private:
-    friend class Together;
-
     void add_unusual(double x, double weight);
     void start_epoch(double bound, double heaviest);
     void allow_weight(double weight);
@@ -90,23 +86,6 @@ private:
     double error_probability_;  // of both sides together
     double reach_;              // guesses are cut to this part of the bound
     MeanState state_ = {};
-};
-
-// Four sequences of the same rows. A sum has to wait for the sum before it: those of four sequences wait together. Each
-// number is the same as if the rows were added to one sequence after the other.
-class Together {
-public:
-    explicit Together(MeanSequence* const (&sequences)[TOGETHER]);  // null for one that there is not
-
-    std::int64_t rows_to_stop() const;  // before something depends on the rows so far
-
-    // Adds rows if all of them are usual and returns whether they are; at most `rows_to_stop`.
-    bool add_usual(const WatchKernel& kernel, const WatchedBlock& rows);
-
-private:
-    UsualLimits limits() const;
-
-    MeanSequence* sequences_[TOGETHER];
 };
 
 // Saved as one array, too.

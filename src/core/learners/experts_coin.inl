@@ -171,9 +171,9 @@ inline void count_label(const ScaleConstants& c, const ScaleState& state, double
 
 // After row t, which was learned; `slope` is the coin's, with the weight of the row. `cells` have the units by the
 // number of a cell.
-template <class T, class Cells>
+template <class T, class C>
 inline void learn_experts(const Rows& rows, bool wide_values, const ScaleConstants& c, const ScaleState& state,
-                          const Cells& cells, ColumnIndex& index, std::int64_t from, std::int64_t to, double t,
+                          const C* cells, ColumnIndex& index, std::int64_t from, std::int64_t to, double t,
                           double slope) {
     if (c.coin) learn_coin<T>(rows, state.experts, c.base.intercept, from, to, slope);
     if (!c.dense || c.frozen) return;  // the stack of rows that were learned before stays as it is

@@ -136,8 +136,6 @@ struct Pair {
 struct ScaleKernels;   // scales.hpp
 struct LedgerKernels;  // ledger.hpp
 struct ClassKernels;   // classes.hpp
-struct RoundKernels;   // rounds.hpp
-struct PartKernels;    // parts.hpp
 
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
@@ -149,8 +147,6 @@ struct Kernels {
     const ScaleKernels* scales;                   // for several scales a coordinate
     const LedgerKernels* ledgers;                 // for receipts
     const ClassKernels* classes;                  // for several classes
-    const RoundKernels* rounds;                   // for rounds of several rows
-    const PartKernels* parts;                     // for scales that several threads learn
 };
 
 extern const Kernels kernels_portable;

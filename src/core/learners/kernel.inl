@@ -1,6 +1,5 @@
 // The kernels, included once for each instruction set with FTPRL_ISA (a namespace), FTPRL_KERNELS (the
-// table), FTPRL_SCALES, FTPRL_LEDGERS, FTPRL_CLASSES, FTPRL_ROUNDS and FTPRL_PARTS (those of scales.inl, ledger.inl,
-// classes.inl, rounds.inl and parts.inl) defined; without FTPRL_KERNELS, for what its functions are used by. No
+// table), FTPRL_SCALES, FTPRL_LEDGERS and FTPRL_CLASSES (those of scales.inl, ledger.inl and classes.inl) defined. No
 // template or inline function of the standard library may be used here.
 //
 // All arithmetic is in double, whatever a cell stores; a stored number is rounded once, when it is stored.
@@ -17,8 +16,6 @@
 #include "learners/classes.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
-#include "learners/parts.hpp"
-#include "learners/rounds.hpp"
 #include "learners/scales.hpp"
 
 namespace ftprl {
@@ -635,7 +632,6 @@ void touch(const Rows& rows, const State& state) {
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#if defined(FTPRL_KERNELS)
 #define FTPRL_BOTH(f, T, V, ...) {FTPRL_ISA::f<T, V, __VA_ARGS__, false>, FTPRL_ISA::f<T, V, __VA_ARGS__, true>}
 #define FTPRL_LABELLED_FOR(T, V, unconstrained, receipt)             \
     {FTPRL_ISA::learn_labelled<T, V, unconstrained, false, receipt>, \
@@ -659,9 +655,6 @@ const Kernels FTPRL_KERNELS = {
     &FTPRL_SCALES,
     &FTPRL_LEDGERS,
     &FTPRL_CLASSES,
-    &FTPRL_ROUNDS,
-    &FTPRL_PARTS,
 };
-#endif
 
 }  // namespace ftprl

@@ -4,13 +4,10 @@
 #define FTPRL_SCALES scales_sse2
 #define FTPRL_LEDGERS ledgers_sse2
 #define FTPRL_CLASSES classes_sse2
-#define FTPRL_ROUNDS rounds_sse2
-#define FTPRL_PARTS parts_sse2
 // In this order: each uses what the one before defines.
 // clang-format off
 #include "learners/kernel.inl"
 #include "learners/scales.inl"
-#include "learners/rounds.inl"
 #include "learners/ledger.inl"
 #include "learners/classes.inl"
 // clang-format on

@@ -58,11 +58,6 @@ std::unique_ptr<Learner> Learner::make(const LearnerOptions& options) {
     return std::make_unique<MultiScaleLearner>(options);
 }
 
-void Learner::prefault(const LearnerOptions& options) {
-    if (options.constants.count == 1) return SingleScaleLearner::prefault(options);
-    MultiScaleLearner::prefault(options, kernels_chosen());
-}
-
 Learner::Learner(const LearnerOptions& options, std::uint64_t cells)
     : options_(completed(options)), kernels_(&kernels_chosen()), unconstrained_(is_unconstrained(options)) {
     if (options.boxed) {
@@ -78,19 +73,15 @@ RowFault Learner::find_fault(const Rows& rows, bool wide_values, std::int64_t si
                              *kernels_, largest);
 }
 
-Totals Learner::learn_rows_or_rounds(const Rows& rows, bool wide_values, const RowOutputs& out) {
-    return options_.round_rows > 1 ? learn_in_rounds(rows, wide_values, out) : learn_rows(rows, wide_values, out);
-}
-
 Totals Learner::learn(const Rows& rows, bool wide_values, const RowOutputs& out) {
     if (calibrator_ != nullptr) return learn_calibrated(rows, wide_values, out);
-    if (!calibrates()) return learn_rows_or_rounds(rows, wide_values, out);
+    if (!calibrates()) return learn_rows(rows, wide_values, out);
     RowOutputs with_losses = out;
     if (out.losses == nullptr) {
         if (losses_.size() < static_cast<std::size_t>(rows.count)) losses_.resize(static_cast<std::size_t>(rows.count));
         with_losses.losses = losses_.data();
     }
-    const Totals totals = learn_rows_or_rounds(rows, wide_values, with_losses);
+    const Totals totals = learn_rows(rows, wide_values, with_losses);
     calibration_.add(rows, with_losses.losses);
     return totals;
 }
@@ -104,7 +95,7 @@ Totals Learner::learn_calibrated(const Rows& rows, bool wide_values, const RowOu
         own.scores = scores_.data();
     }
     const double before = tallies_[LOSS];
-    Totals totals = learn_rows_or_rounds(rows, wide_values, own);
+    Totals totals = learn_rows(rows, wide_values, own);
     tallies_[LOSS] = before;
     totals.loss = 0.0;
     const ScaleConstants& c = options_.constants;
@@ -170,8 +161,7 @@ Learner::Learner(const Learner& other)
     : options_(other.options_),
       kernels_(other.kernels_),
       unconstrained_(other.unconstrained_),
-      calibration_(other.calibration_),
-      hot_(other.hot_) {
+      calibration_(other.calibration_) {
     std::copy(std::begin(other.tallies_), std::end(other.tallies_), tallies_);
     std::copy(&other.rounding_[0][0], &other.rounding_[0][0] + ROUNDING_SUMS * MOST_SCALES, &rounding_[0][0]);
     std::copy(&other.row_sums_[0][0], &other.row_sums_[0][0] + ROW_SUMS * MOST_SCALES, &row_sums_[0][0]);
@@ -202,7 +192,6 @@ void Learner::take_gradients(const std::uint32_t* slots, std::size_t count, doub
 }
 
 void Learner::put_gradients(const std::uint32_t* slots, std::size_t count, const double* from) {
-    join_parts();
     const GradientSums S = gradient_sums();
     const auto width = static_cast<std::size_t>(gradient_width());
     for (std::size_t i = 0; i < count; ++i) {

@@ -12,8 +12,6 @@
 #include "learners/calibrator.hpp"
 #include "learners/kernel.hpp"
 #include "learners/ledger.hpp"
-#include "learners/numbering.hpp"
-#include "learners/rounds.hpp"
 #include "learners/rows.hpp"
 #include "learners/scales.hpp"
 #include "support/memory.hpp"
@@ -28,7 +26,6 @@ struct LearnerOptions {
     bool receipt = false;
     bool boxed = false;                                   // whether single weights have bounds of their own
     CalibrationKind calibration = CalibrationKind::none;  // of scores with the log loss
-    std::int64_t round_rows = 1;                          // at most so many rows are a round: rounds.hpp
     ScaleConstants constants = {};
 };
 
@@ -52,8 +49,6 @@ struct NamedArray {
 class alignas(Mixture) Learner {
 public:
     static std::unique_ptr<Learner> make(const LearnerOptions& options);
-    // Have another thread touch the memory of a learner of this kind that is made soon.
-    static void prefault(const LearnerOptions& options);
     virtual ~Learner() = default;
     Learner& operator=(const Learner&) = delete;
     virtual std::unique_ptr<Learner> copy() const = 0;
@@ -73,25 +68,6 @@ public:
     void score(const Rows& rows, bool wide_values, double* scores, bool calibrated = true) const;
     // The largest step of the score in each lane (moves.hpp), rows by outputs times scales.
     void moves(const Rows& rows, bool wide_values, double* out) const;
-
-    // All rows as one round, whatever their number; `block` of those that are learned at a time are a block of it.
-    Totals learn_round(const Rows& rows, bool wide_values, const RowOutputs& out, std::int64_t block);
-    // The phases of a round (rounds.hpp). Arrays by lane have round_stride() numbers for each row or coordinate; the
-    // cells of coordinates are found here.
-    int round_stride() const;
-    void play_round(RoundCoordinates coordinates, double* x);
-    void score_round(const RoundRows& rows, const double* x, double* scores) const;
-    Totals chain_round(const RoundRows& rows, const std::int64_t* hot_indptr, const std::uint32_t* hot_slots,
-                       const double* hot_values, const double* scores, const RowOutputs& out, double* slopes);
-    void sum_round(const RoundRows& rows, const double* slopes, double* sums) const;
-    void step_round(RoundCoordinates coordinates, const double* x, const double* g, ShardSums& sums);
-    void add_round_sums(const ShardSums& sums);
-    // Compare predictions with labels, where a receipt does that; `learn` does it by itself.
-    void count_round(const Rows& rows, const double* losses);
-    // The slots that are hot in the next round, in order.
-    const std::vector<std::uint32_t>& hot() const { return hot_; }
-    void set_hot(std::vector<std::uint32_t> slots) { hot_ = std::move(slots); }
-    std::int64_t round_rows() const { return options_.round_rows; }
 
     // The weight of each slot in one scale, an output by a slot; and z, R, S and kappa of the intercept, an output by
     // four by a scale.
@@ -144,8 +120,6 @@ public:
     virtual void keep_scales(int first, int count) = 0;
     // Drop the coin-betting expert, if there is one.
     virtual void drop_coin() {}
-    // So many threads may learn the scales from now on, the caller's included; the model does not depend on it.
-    virtual void use_threads(int /*threads*/) {}
 
     std::uint64_t dim() const { return options_.dim; }
     int outputs() const { return options_.outputs; }
@@ -183,11 +157,6 @@ protected:
     // The same, for a slot that may have none yet.
     virtual std::uint64_t claim_cell(std::uint32_t slot) = 0;
     virtual GradientSums gradient_sums() const = 0;  // with a receipt
-    // Before cells are written from outside: have them together where `gradient_sums` says.
-    virtual void join_parts() {}
-    // What the phases of a round work on, and one of the three sums of the regret of a scale. Not of several classes.
-    virtual ScaleState round_state() const = 0;
-    virtual double* regret_sum(int sum, int scale) = 0;
     ReceiptState receipt_state() const;
     const Loss& loss() const { return *options_.constants.base.loss; }
     std::size_t box_bytes() const {
@@ -207,23 +176,11 @@ protected:
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};
 
 private:
-    const RoundSet& round_set() const;
-    const std::uint32_t* cells_of_round(const RoundCoordinates& coordinates);
-    Totals learn_singly(const Rows& rows, bool wide_values, const RowOutputs& out);
-    Totals learn_rows_or_rounds(const Rows& rows, bool wide_values, const RowOutputs& out);
     Totals learn_calibrated(const Rows& rows, bool wide_values, const RowOutputs& out);
-    Totals learn_in_rounds(const Rows& rows, bool wide_values, const RowOutputs& out);
 
     std::vector<double> losses_;  // of a batch, for the calibration
     std::vector<double> scores_;  // likewise, for the calibrator
-    std::vector<std::uint32_t> hot_, round_cells_;
-    std::unique_ptr<Numbering> numbering_;
-    std::unique_ptr<Memory> round_buffer_;  // grows with the hot entries of a row
 };
-
-// How many rows a round has that begins when so many were learned: a power of two, at most `most`, and with growth at
-// most 1 / growth of them. It ends at the next multiple of it.
-std::int64_t round_size(std::int64_t learned, std::int64_t most, std::int64_t growth);
 
 // Of the longest of some rows.
 std::int64_t longest_row(const Rows& rows);

@@ -209,18 +209,15 @@ inline void log_losses(const double* s, const double* e, int n, double y, double
     }
 }
 
-// `known` are the tails of the scales where these have their slopes already; otherwise null.
 inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged,
-                                      double y, double weight, double t, bool asked, double* l, double* slopes,
-                                      const double* known) {
-    const int n = experts(c), first = known == nullptr ? 0 : c.count;
+                                      double y, double weight, double t, bool asked, double* l, double* slopes) {
+    const int n = experts(c);
     alignas(32) double e[MOST_EXPERTS] = {}, s[MOST_EXPERTS] = {};
     alignas(32) double other[MOST_EXPERTS], power[MOST_EXPERTS], slope[MOST_EXPERTS];
     expert_scores(c, m, judged, s);
-    for (int j = 0; j < first; ++j) e[j] = known[j];
-    for (int j = first; j < n; ++j) e[j] = exp(-fabs(-y * s[j]));
+    for (int j = 0; j < n; ++j) e[j] = exp(-fabs(-y * s[j]));
     log_losses(s, e, n, y, l, slope, power);
-    for (int j = first; j < c.count; ++j) slopes[j] = weight * slope[j];
+    for (int j = 0; j < c.count; ++j) slopes[j] = weight * slope[j];
     if (c.coin) slopes[c.count] = weight * slope[c.count + (c.stack ? 1 : 0)];
     tails(e, other, n);
     for (int j = 0; j < n; ++j) {
@@ -264,16 +261,12 @@ inline void keep_blocks(const ScaleConstants& c, Mixture& m, const double* l, do
 }
 
 // The slopes alone, of a row that was learned in an earlier pass: its loss no longer shows how well an expert predicts,
-// so it moves neither the weights of the experts nor the stack. `has_slopes`: the scales have theirs, only the coin's
-// is missing.
-inline void learn_slopes(const ScaleConstants& c, const double* scores, double y, double weight, double* slopes,
-                         bool has_slopes) {
-    for (int k = has_slopes ? c.count : 0; k < c.count; ++k) {
+// so it moves neither the weights of the experts nor the stack.
+inline void learn_slopes(const ScaleConstants& c, const double* scores, double y, double weight, double* slopes) {
+    for (int k = 0; k < c.count + (c.coin ? 1 : 0); ++k) {
         double tail = 0.0;
         slopes[k] = weight * c.base.loss->at(scores[k], y, c.base.tau, tail).slope;
     }
-    double tail = 0.0;
-    if (c.coin) slopes[c.count] = weight * c.base.loss->at(scores[c.count], y, c.base.tau, tail).slope;
 }
 
 // The weights of the experts after a held-out row in which they lost l: Bayes' rule over each of them and the mixture
@@ -337,19 +330,16 @@ inline const double* judged_inputs(const ScaleConstants& c, const RowOutputs& ou
 
 // A row that is learned with the log loss: the prediction of the mixture and its loss, its new weights, and the
 // weighted slope of each scale and then of the coin. `judged` are its inputs by which the experts are weighed; the
-// stack learns as the scales do, from the scores of now. `known` are the tails of the scales at `scores`, if they have
-// learned the row already, and then only the coin's slope is asked for; otherwise null.
+// stack learns as the scales do, from the scores of now.
 MixedPrediction learn_mixture(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged, double y,
-                              double weight, double t, bool asked, double* slopes, const double* known = nullptr) {
+                              double weight, double t, bool asked, double* slopes) {
     if (c.frozen) {
-        learn_slopes(c, scores, y, weight, slopes, known != nullptr);
+        learn_slopes(c, scores, y, weight, slopes);
         return predict_mixture(c, m, scores, y);
     }
     double l[MOST_EXPERTS] = {};
-    const bool late = judged != scores;
-    const MixedPrediction prediction =
-        learn_log_loss(c, m, scores, judged, y, weight, t, asked, l, slopes, late ? nullptr : known);
-    if (late) learn_slopes(c, scores, y, weight, slopes, known != nullptr);
+    const MixedPrediction prediction = learn_log_loss(c, m, scores, judged, y, weight, t, asked, l, slopes);
+    if (judged != scores) learn_slopes(c, scores, y, weight, slopes);
     for (int j = 0; j < experts(c); ++j) m.totals[j] += weight * l[j];
     keep_blocks(c, m, l, weight, static_cast<std::int64_t>(t));
     return prediction;

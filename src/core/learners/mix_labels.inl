@@ -292,7 +292,7 @@ inline Opinions opinions_now(const ScaleConstants& c, const Mixture& m, const do
 }
 
 // As learn_mixture for the log loss: slopes are for weight 1; `judged` as there. Whether the scales learn from the row
-// is `row.teaches`. `reach` is null if they have learned it already, and then only the coin's slope is asked for.
+// is `row.teaches`.
 MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const double* scores, const double* judged,
                                   const double* reach, double y, double weight, double t, double* slopes,
                                   LabelledRow& row) {
@@ -331,7 +331,7 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
         learn_stack(c, m, late ? now : o, late ? inputs : judged, before, row, t);
     }
     if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row);
-    for (int k = 0; reach != nullptr && k < c.count; ++k) {
+    for (int k = 0; k < c.count; ++k) {
         slopes[k] = slope_of(c.base, m.labels, row, scores[k], reach[k]);
     }
     return prediction;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace ftprl {
 namespace {
@@ -10,44 +11,45 @@ constexpr double NATS = 10.0;  // the bound of losses of two classes: the log lo
 constexpr double FIRST_ROWS = 32.0, PASSED_OVER = 16.0;  // that settle the unit of other losses
 constexpr double UNITS = 16.0;                           // the bound in units
 
-constexpr std::int64_t FEW_ROWS = 32;  // that are added one by one where one of them is not usual
+constexpr std::int64_t BLOCK_ROWS = 256;  // at a time: what is derived from them stays near the processor
+
+// The log loss of a probability of 1/2, and how far from it a loss still counts as a tie: rounding, of which another
+// way to compute the same loss has another share, must not decide whether a row is an error.
+constexpr double EVEN = 0.6931471805599453, TIE = 1e-9;
 
 bool is_numbered(const Loss* loss) { return loss->labels == Labels::classes; }
 bool has_classes(const Loss* loss) { return loss->labels == Labels::signs || is_numbered(loss); }
 
-bool has_label(const WatchedBlock& rows, std::int64_t r) {
-    return rows.y[r] == rows.y[r] && rows.losses[r] == rows.losses[r] && rows.weight[r] > 0.0;
+// e^-x for x >= 0, to 13 digits: 2^-n (1 - r + r^2 q(r)), |r| <= ln(2) / 2. q is the Chebyshev series of
+// (e^-r - 1 + r) / r^2 up to degree 7. The same bits on every machine, as those of std::exp are not.
+double exp_of_minus(double x) {
+    constexpr double FARTHEST = 700.0, LOG2E = 1.4426950408889634, LN2 = 0.6931471805599453, SHIFT = 0x1.8p52;
+    constexpr double Q0 = 0x1.fffffffffe067p-2, Q1 = -0x1.5555555553b7cp-3, Q2 = 0x1.55555565c5e48p-5;
+    constexpr double Q3 = -0x1.1111111c46182p-7, Q4 = 0x1.6c166be5d9ab5p-10, Q5 = -0x1.a019adaae68d5p-13;
+    constexpr double Q6 = 0x1.a136b28252698p-16, Q7 = -0x1.72c721fc9c39fp-19;
+    x = std::min(x, FARTHEST);
+    const double shifted = x * LOG2E + SHIFT, r = x - (shifted - SHIFT) * LN2, r2 = r * r, r4 = r2 * r2;
+    const double low = (Q0 + Q1 * r) + r2 * (Q2 + Q3 * r), high = (Q4 + Q5 * r) + r2 * (Q6 + Q7 * r);
+    const double p = (1.0 - r) + r2 * (low + r4 * high);
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    bits = (1023 - bits) << 52;  // the low bits of `shifted` are n
+    double power = 0.0;
+    std::memcpy(&power, &bits, sizeof power);
+    return p * power;
 }
 
-WatchedBlock part_of(const WatchedBlock& rows, std::int64_t first, std::int64_t last) {
-    const auto from = [first](const double* numbers) { return numbers == nullptr ? nullptr : numbers + first; };
-    return {rows.losses + first, rows.baselines + 2 * first, from(rows.scores), from(rows.predictions),
-            rows.y + first,      rows.weight + first,        last - first};
-}
-
-// The rows of a block that have a label and a weight.
-struct LabelledRows {
-    double losses[BLOCK_ROWS], baselines[2 * BLOCK_ROWS], scores[BLOCK_ROWS], predictions[BLOCK_ROWS];
-    double y[BLOCK_ROWS], weight[BLOCK_ROWS];
-};
-
-WatchedBlock labelled_rows(const WatchedBlock& rows, LabelledRows& to) {
-    std::int64_t n = 0;
-    for (std::int64_t r = 0; r < rows.count; ++r) {
-        to.losses[n] = rows.losses[r];
-        to.baselines[2 * n] = rows.baselines[2 * r];
-        if (rows.scores != nullptr) {
-            to.scores[n] = rows.scores[r];
-            to.predictions[n] = rows.predictions[r];
-        }
-        to.y[n] = rows.y[r];
-        to.weight[n] = rows.weight[r];
-        n += has_label(rows, r) ? 1 : 0;  // otherwise the next row takes its place
-    }
-    return {to.losses, to.baselines, to.scores, to.predictions, to.y, to.weight, n};
-}
+// 1 where `margin` is below 0, 1/2 where it is 0.
+double miss_of(double margin) { return margin < 0.0 ? 1.0 : margin <= 0.0 ? 0.5 : 0.0; }
 
 }  // namespace
+
+// Rows of a run that have a label and a weight, and what is watched of them; one number a row each.
+struct Monitor::Block {
+    std::int64_t count = 0;
+    double loss[BLOCK_ROWS], improvement[BLOCK_ROWS], residual[BLOCK_ROWS], miss[BLOCK_ROWS];
+    double score[BLOCK_ROWS], prediction[BLOCK_ROWS], y[BLOCK_ROWS], weight[BLOCK_ROWS];
+};
 
 Monitor::Monitor(const Loss* loss, double error_probability, double false_alarm)
     : kind_(loss),
@@ -59,92 +61,63 @@ Monitor::Monitor(const Loss* loss, double error_probability, double false_alarm)
       drift_(false_alarm) {}
 
 void Monitor::add(const MonitoredRows& rows) {
-    double predictions[BLOCK_ROWS];
-    for (std::int64_t start = 0; start < rows.count;) {
-        const std::int64_t count = std::min({BLOCK_ROWS, rows.count - start, together().rows_to_stop()});
-        const double* scores = rows.scores == nullptr ? nullptr : rows.scores + start;
-        const bool has_log_link = scores != nullptr && kind_->has_log_link();
-        for (std::int64_t r = 0; has_log_link && r < count; ++r) predictions[r] = std::exp(scores[r]);
-        add_block({rows.losses + start, rows.baselines + 2 * start, scores, has_log_link ? predictions : scores,
-                   rows.y + start, rows.weight + start, count});
-        start += count;
+    Block block;
+    for (std::int64_t start = 0; start < rows.count; start += BLOCK_ROWS) {
+        fill(rows, start, std::min(start + BLOCK_ROWS, rows.count), block);
+        if (has_residuals()) residuals_.add(block.score, block.prediction, block.y, block.weight, block.count);
+        add_block(block, has_unit_ ? 0 : settle_unit(block));
     }
 }
 
-Together Monitor::together() {
-    return Together(
-        {&loss_, &improvement_, has_calibration() ? &calibration_ : nullptr, has_classes(kind_) ? &errors_ : nullptr});
-}
-
-const WatchKernel& Monitor::kernel() const {
-    const MonitorKernels& kernels = monitor_kernels();
-    if (is_numbered(kind_)) return kernels.from_classes;
-    return needs_scores() ? kernels.from_scores : kernels.from_losses;
-}
-
-// Mostly all rows are usual: then they are added where they are.
-void Monitor::add_block(const WatchedBlock& rows) {
-    if (!leaves_out_ && add_usual(rows)) {
-        add_residuals(rows);
-        return;
-    }
-    LabelledRows to;
-    WatchedBlock labelled = labelled_rows(rows, to);
-    leaves_out_ = labelled.count < rows.count;
-    add_residuals(labelled);
-    if (!has_unit_) labelled = part_of(labelled, settle_unit(labelled), labelled.count);
-    std::int64_t most = BLOCK_ROWS;
-    for (std::int64_t r = 0; r < labelled.count;) {
-        const std::int64_t count = std::min({most, labelled.count - r, together().rows_to_stop()});
-        const WatchedBlock part = part_of(labelled, r, r + count);
-        if (!add_usual(part)) {
-            if (count > FEW_ROWS) {  // most of the others are usual
-                most = FEW_ROWS;
-                continue;
-            }
-            add_any(part);
+void Monitor::fill(const MonitoredRows& rows, std::int64_t first, std::int64_t last, Block& to) const {
+    std::int64_t n = 0;
+    for (std::int64_t r = first; r < last; ++r) {
+        if (!(rows.y[r] == rows.y[r] && rows.losses[r] == rows.losses[r] && rows.weight[r] > 0.0)) continue;
+        const double loss = rows.losses[r], y = rows.y[r];
+        to.loss[n] = loss;
+        to.y[n] = y;
+        to.weight[n] = rows.weight[r];
+        to.improvement[n] = rows.baselines[2 * r] - loss;
+        if (!needs_scores()) {  // the probability of the label follows from the loss
+            to.residual[n] = y * (exp_of_minus(loss) - 1.0);
+            to.miss[n] = loss > EVEN + TIE ? 1.0 : loss >= EVEN - TIE ? 0.5 : 0.0;
+        } else if (is_numbered(kind_)) {  // a score is the number of a class, NaN before any is known
+            to.residual[n] = 0.0;
+            to.miss[n] = rows.scores[r] == y ? 0.0 : 1.0;
+        } else {
+            to.score[n] = rows.scores[r];
+            to.prediction[n] = kind_->has_log_link() ? std::exp(rows.scores[r]) : rows.scores[r];
+            to.residual[n] = to.prediction[n] - y;
+            to.miss[n] = miss_of(rows.scores[r] * y);
         }
-        r += count;
+        ++n;
     }
+    to.count = n;
 }
 
-bool Monitor::add_usual(const WatchedBlock& rows) {
-    if (!has_unit_ || !together().add_usual(kernel(), rows)) return false;
-    drift_.look(loss_);
-    return true;
-}
-
-void Monitor::add_any(const WatchedBlock& rows) {
-    DerivedRows derived;
-    kernel().derive(rows, derived);
-    for (std::int64_t r = 0; r < rows.count;) {
-        r += loss_.add(rows.losses + r, rows.weight + r, rows.count - r);
+void Monitor::add_block(const Block& rows, std::int64_t first) {
+    for (std::int64_t r = first; r < rows.count;) {
+        r += loss_.add(rows.loss + r, rows.weight + r, rows.count - r);
         drift_.look(loss_);
     }
-    const auto add = [&rows](MeanSequence& to, const double* x) {
-        for (std::int64_t r = 0; r < rows.count;) r += to.add(x + r, rows.weight + r, rows.count - r);
+    const auto add = [&rows, first](MeanSequence& to, const double* x) {
+        for (std::int64_t r = first; r < rows.count;) r += to.add(x + r, rows.weight + r, rows.count - r);
     };
-    add(improvement_, derived.improvement);
-    if (has_calibration()) add(calibration_, derived.residual);
-    if (has_classes(kind_)) add(errors_, derived.miss);
-}
-
-void Monitor::add_residuals(const WatchedBlock& rows) {
-    if (has_residuals()) residuals_.add(rows.scores, rows.predictions, rows.y, rows.weight, rows.count);
+    add(improvement_, rows.improvement);
+    if (has_calibration()) add(calibration_, rows.residual);
+    if (has_classes(kind_)) add(errors_, rows.miss);
 }
 
 bool Monitor::is_unit_known() const { return first_rows_ >= FIRST_ROWS && first_loss_ > 0.0 && first_residual_ > 0.0; }
 
 // The first rows, which no sequence has; the last of them sets the bounds. Returns how many they are.
-std::int64_t Monitor::settle_unit(const WatchedBlock& rows) {
-    DerivedRows derived;
-    kernel().derive(rows, derived);
+std::int64_t Monitor::settle_unit(const Block& rows) {
     std::int64_t r = 0;
     for (; r < rows.count && !is_unit_known(); ++r) {
         first_rows_ += 1.0;
         if (first_rows_ <= PASSED_OVER) continue;
-        first_loss_ += std::fabs(rows.losses[r]);
-        first_residual_ += std::fabs(derived.residual[r]);
+        first_loss_ += std::fabs(rows.loss[r]);
+        first_residual_ += std::fabs(rows.residual[r]);
     }
     if (!is_unit_known()) return r;
     const double times = UNITS / (first_rows_ - PASSED_OVER);

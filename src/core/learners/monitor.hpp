@@ -50,20 +50,17 @@ public:
     Residuals& residuals() { return residuals_; }
 
 private:
-    void add_block(const WatchedBlock& rows);
-    bool add_usual(const WatchedBlock& rows);  // if all of them are
-    void add_any(const WatchedBlock& rows);
-    void add_residuals(const WatchedBlock& rows);
-    std::int64_t settle_unit(const WatchedBlock& rows);
-    const WatchKernel& kernel() const;
-    Together together();
+    struct Block;
+
+    void fill(const MonitoredRows& rows, std::int64_t first, std::int64_t last, Block& to) const;
+    void add_block(const Block& rows, std::int64_t first);
+    std::int64_t settle_unit(const Block& rows);
     // The hinge losses predict no mean.
     bool has_calibration() const { return kind_->rule != LabelRule::classes && kind_->labels != Labels::classes; }
     bool is_unit_known() const;
 
     const Loss* kind_;
-    bool leaves_out_ = false;  // some of the latest rows had no label or weight
-    bool has_unit_;            // a bound is known before the first row
+    bool has_unit_;  // a bound is known before the first row
     double first_rows_ = 0.0, first_loss_ = 0.0, first_residual_ = 0.0;
     MeanSequence loss_, improvement_, calibration_, errors_;
     DriftAlarm drift_;

@@ -54,8 +54,6 @@ private:
     GradientSums gradient_sums() const override {
         return {static_cast<double*>(gradients_->data()), static_cast<std::uint64_t>(cell_lanes_)};
     }
-    ScaleState round_state() const override { return {}; }  // there are no rounds of classes
-    double* regret_sum(int, int) override { return nullptr; }
 
     // The scales of some columns, in lanes filled up to a multiple of four.
     static int lanes_of(int columns, int scales) { return (columns * scales + 3) / 4 * 4; }

@@ -20,7 +20,6 @@ const ScaleSet& set_of(const Kernels& kernels, const LearnerOptions& options) {
 
 constexpr std::size_t AHEAD = 64;                       // cells fetched ahead
 constexpr double USUAL_SCALE = 0.2, USUAL_WIDTH = 1.5;  // of the weights at the start, in the logarithm of the scale
-constexpr std::int64_t LEAST_SPLIT = 8192;              // entries of a batch for which the cells are split
 
 }  // namespace
 
@@ -57,23 +56,12 @@ void MultiScaleLearner::favour_usual_scales() {
     for (int j = 0; j < experts(); ++j) mixture_.w[j] /= total;
 }
 
-void MultiScaleLearner::prefault(const LearnerOptions& options, const Kernels& kernels) {
-    const std::size_t cells = (options.dim + 1) * set_of(kernels, options).cell_bytes;
-    Memory::prefault({{SlotMap::bytes(options.dim), MOST_PREFAULTED / 2}, {cells, MOST_PREFAULTED / 2}});
-}
-
 MultiScaleLearner::MultiScaleLearner(const MultiScaleLearner& other)
     : Learner(other), slot_map_(dim()), memory_((dim() + 1) * set().cell_bytes), mixture_(other.mixture_) {
     slot_map_.copy_from(other.slot_map_);
     if (other.gradients_ != nullptr) gradients_ = std::make_unique<Memory>(other.gradients_->size());
-    if (other.parts_ != nullptr) {
-        other.parts_->join(
-            {memory_.data(), gradients_ == nullptr ? nullptr : static_cast<double*>(gradients_->data()), layout()},
-            slot_map_.count());
-    } else {
-        memory_.copy_from(other.memory_, slot_map_.count() * own_bytes());
-        if (gradients_ != nullptr) gradients_->copy_from(*other.gradients_, gradients_->size());
-    }
+    memory_.copy_from(other.memory_, slot_map_.count() * own_bytes());
+    if (gradients_ != nullptr) gradients_->copy_from(*other.gradients_, gradients_->size());
     std::copy(std::begin(other.intercept_), std::end(other.intercept_), intercept_);
     make_experts();
     if (coin_ != nullptr) coin_->copy_from(*other.coin_, slot_map_.count() * coin_bytes());
@@ -95,75 +83,16 @@ std::unique_ptr<Learner> MultiScaleLearner::copy() const {
 const ScaleSet& MultiScaleLearner::set() const { return set_of(*kernels_, options_); }
 
 ScaleState MultiScaleLearner::state(const std::uint32_t* slots) const {
-    ScaleState state = state_without_cells(slots);
-    const WholeCells all = whole();
-    state.cells = all.cells;
-    state.receipt.S = all.S;
-    return state;
-}
-
-ScaleState MultiScaleLearner::state_without_cells(const std::uint32_t* slots) const {
     const ExpertState experts = {coin_ == nullptr ? nullptr : coin_->data(), const_cast<double*>(coin_intercept_),
                                  coin_scratch_ == nullptr ? nullptr : static_cast<double*>(coin_scratch_->data()),
                                  dense_.get(), slots};
     // The kernels that do not learn leave the state alone.
-    return {nullptr,
+    return {memory_.data(),
             const_cast<double*>(intercept_),
             const_cast<double*>(tallies_),
             const_cast<Mixture*>(&mixture_),
-            {nullptr, const_cast<double (*)[MOST_SCALES]>(rounding_), const_cast<double (*)[MOST_SCALES]>(row_sums_)},
+            receipt_state(),
             experts};
-}
-
-// ---- parts for several threads ----
-
-void MultiScaleLearner::use_threads(int threads) {
-    if (threads != threads_) join_parts();
-    threads_ = threads;
-}
-
-// Whether several threads are to learn the rows. Once the cells are split they stay so.
-bool MultiScaleLearner::splits(const Rows& rows) const {
-    if (parts_ != nullptr) return true;
-    return options_.round_rows == 1 && ScaleParts::count_for(scales(), threads_) > 1 &&
-           rows.indptr[rows.count] - rows.indptr[0] >= LEAST_SPLIT;
-}
-
-void MultiScaleLearner::split() {
-    if (parts_ != nullptr) return;
-    const int count = ScaleParts::count_for(scales(), threads_);
-    auto parts =
-        std::make_unique<ScaleParts>(*kernels_->parts, options_.constants, wide_cells(), receipt(), count, dim() + 1);
-    const std::uint64_t cells = slot_map_.count();
-    parts->split(whole(), cells);
-    memory_.clear(0, cells * own_bytes());
-    if (receipt()) gradients_->clear(0, cells * static_cast<std::uint64_t>(lanes()) * sizeof(double));
-    parts_ = std::move(parts);
-}
-
-void MultiScaleLearner::join_parts() {
-    if (parts_ == nullptr) return;
-    const std::unique_ptr<ScaleParts> parts = std::move(parts_);
-    joined_ = {};
-    parts->join_and_end(whole(), slot_map_.count());
-}
-
-// All cells together: where they are, or a copy.
-WholeCells MultiScaleLearner::whole() const {
-    const bool sums = receipt();
-    if (parts_ == nullptr) {
-        return {memory_.data(), sums ? static_cast<double*>(gradients_->data()) : nullptr, layout()};
-    }
-    const std::lock_guard<std::mutex> guard(joining_);
-    if (joined_.cells == nullptr) {
-        const std::uint64_t cells = slot_map_.count();
-        Joined made;
-        made.cells = std::make_unique<Memory>(cells * own_bytes());
-        if (sums) made.S = std::make_unique<Memory>(cells * static_cast<std::uint64_t>(lanes()) * sizeof(double));
-        parts_->join({made.cells->data(), sums ? static_cast<double*>(made.S->data()) : nullptr, layout()}, cells);
-        joined_ = std::move(made);
-    }
-    return {joined_.cells->data(), sums ? static_cast<double*>(joined_.S->data()) : nullptr, layout()};
 }
 
 // ---- rows ----
@@ -179,18 +108,6 @@ Totals MultiScaleLearner::learn_rows(const Rows& rows, bool wide_values, const R
     }
     const std::int64_t size = rows.indptr[rows.count];
     if (cell_numbers_.size() < static_cast<std::size_t>(size)) cell_numbers_.resize(static_cast<std::size_t>(size));
-    if (splits(rows)) {
-        try {
-            split();
-        } catch (const std::bad_alloc&) {  // one thread needs less
-            threads_ = 1;
-        }
-    }
-    if (parts_ != nullptr) {
-        joined_ = {};
-        return parts_->learn(rows, wide_values, slot_map_, cell_numbers_.data(), options_.constants, unconstrained_,
-                             state_without_cells(rows.indices), out);
-    }
     slot_map_.claim(rows.indices, size, cell_numbers_.data());
     Rows of_cells = rows;
     of_cells.indices = cell_numbers_.data();
@@ -204,10 +121,6 @@ void MultiScaleLearner::score_rows(const Rows& rows, bool wide_values, double* s
     slot_map_.find(rows.indices, rows.indptr[rows.count], cell_numbers.data());
     Rows of_cells = rows;
     of_cells.indices = cell_numbers.data();
-    if (parts_ != nullptr) {
-        return parts_->score(of_cells, wide_values, options_.constants, unconstrained_,
-                             state_without_cells(rows.indices), scores);
-    }
     set().score[unconstrained_](of_cells, wide_values, options_.constants, state(rows.indices), scores);
 }
 
@@ -227,7 +140,7 @@ void MultiScaleLearner::intercept(double* out) const {
 
 void MultiScaleLearner::touch(const Rows& rows) {
     const std::size_t words = own_bytes() / sizeof(double);
-    auto* cells = static_cast<volatile double*>(whole().cells);
+    auto* cells = static_cast<volatile double*>(memory_.data());
     for (std::int64_t p = 0; p < rows.indptr[rows.count]; ++p) {
         volatile double* cell = cells + slot_map_[rows.indices[p]] * words;
         for (std::size_t j = 0; j < words; ++j) cell[j] = cell[j];
@@ -236,14 +149,6 @@ void MultiScaleLearner::touch(const Rows& rows) {
 
 template <class T>
 std::size_t MultiScaleLearner::touched(std::uint32_t* out) const {
-    if (parts_ != nullptr) {
-        std::size_t count = 0;
-        for (std::uint64_t i = 0; i < dim(); ++i) {
-            if (i + AHEAD < dim() && slot_map_[i + AHEAD] != 0) parts_->fetch_cell(slot_map_[i + AHEAD]);
-            if (slot_map_[i] != 0 && parts_->rows_of(slot_map_[i]) > 0.0) out[count++] = static_cast<std::uint32_t>(i);
-        }
-        return count;
-    }
     const auto* cells = static_cast<const T*>(memory_.data());
     const std::size_t stride = own_bytes() / sizeof(T), N = 2 * static_cast<std::size_t>(lanes()) + 1;
     std::size_t count = 0;
@@ -266,19 +171,13 @@ void MultiScaleLearner::take(const std::uint32_t* slots, std::size_t count, void
     const auto* coins = coin_ == nullptr ? nullptr : static_cast<const unsigned char*>(coin_->data());
     auto* to = static_cast<unsigned char*>(out);
     for (std::size_t i = 0; i < count; ++i, to += bytes + more) {
-        if (parts_ != nullptr) {
-            if (i + AHEAD < count) parts_->fetch_cell(slot_map_[slots[i + AHEAD]]);
-            parts_->join_cell(slot_map_[slots[i]], to, layout());
-        } else {
-            if (i + AHEAD < count) fetch(cells + slot_map_[slots[i + AHEAD]] * bytes, bytes);
-            std::memcpy(to, cells + slot_map_[slots[i]] * bytes, bytes);
-        }
+        if (i + AHEAD < count) fetch(cells + slot_map_[slots[i + AHEAD]] * bytes, bytes);
+        std::memcpy(to, cells + slot_map_[slots[i]] * bytes, bytes);
         if (more != 0) std::memcpy(to + bytes, coins + slot_map_[slots[i]] * more, more);
     }
 }
 
 void MultiScaleLearner::put(const std::uint32_t* slots, std::size_t count, const void* from) {
-    join_parts();
     const std::size_t bytes = own_bytes(), more = coin_bytes();
     auto* cells = static_cast<unsigned char*>(memory_.data());
     auto* coins = coin_ == nullptr ? nullptr : static_cast<unsigned char*>(coin_->data());
@@ -301,7 +200,7 @@ CellTable MultiScaleLearner::table() const {
     CellTable table{};
     table.columns = 1;
     table.copies = 1.0;
-    table.cells = whole().cells;
+    table.cells = memory_.data();
     table.slot_map = slot_map_.data();
     table.dim = dim();
     table.bytes = own_bytes();
@@ -316,7 +215,9 @@ CellTable MultiScaleLearner::table() const {
     return table;
 }
 
-GradientSums MultiScaleLearner::gradient_sums() const { return {whole().S, static_cast<std::uint64_t>(lanes())}; }
+GradientSums MultiScaleLearner::gradient_sums() const {
+    return {static_cast<double*>(gradients_->data()), static_cast<std::uint64_t>(lanes())};
+}
 
 LedgerSums MultiScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
     return ledger_of(*kernels_, table(), options_.constants, leader, slots, count);

@@ -3,20 +3,25 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "learners/learner.hpp"
-#include "learners/scale_parts.hpp"
+#include "learners/scales.hpp"
 #include "learners/slot_map.hpp"
 #include "support/memory.hpp"
 
 namespace ftprl {
 
+// How the numbers of a cell lie: z and R of all lanes, s, N, and kappa where there is one.
+struct CellLayout {
+    std::size_t bytes;
+    int lanes;
+    bool kappa;
+};
+
 class MultiScaleLearner final : public Learner {
 public:
     explicit MultiScaleLearner(const LearnerOptions& options);
-    static void prefault(const LearnerOptions& options, const Kernels& kernels);
     std::unique_ptr<Learner> copy() const override;
 
     void weights(int scale, double* out) const override;
@@ -40,7 +45,6 @@ public:
     void expect_columns(int columns, int inputs) override;
     void keep_scales(int first, int count) override;
     void drop_coin() override;
-    void use_threads(int threads) override;
 
 private:
     MultiScaleLearner(const MultiScaleLearner& other);
@@ -55,22 +59,15 @@ private:
         return cell;
     }
     GradientSums gradient_sums() const override;
-    void join_parts() override;
-    ScaleState round_state() const override { return state(nullptr); }
-    double* regret_sum(int sum, int scale) override { return &mixture_.sums[sum][scale]; }
     int lanes() const { return (scales() + 3) / 4 * 4; }
     template <class T>
     std::size_t touched(std::uint32_t* out) const;
     ScaleState state(const std::uint32_t* slots) const;
-    ScaleState state_without_cells(const std::uint32_t* slots) const;
     std::size_t own_bytes() const { return set().cell_bytes; }
     std::size_t coin_bytes() const {
         return options_.constants.coin ? COIN_FACTS * (wide_cells() ? sizeof(double) : sizeof(float)) : 0;
     }
     CellLayout layout() const { return {own_bytes(), lanes(), loss().has_kink()}; }
-    bool splits(const Rows& rows) const;
-    void split();
-    WholeCells whole() const;
     void make_experts();
     void favour_usual_scales();
     void add_expert_arrays(std::vector<NamedArray>& arrays);
@@ -93,14 +90,6 @@ private:
     std::unique_ptr<Memory> coin_scratch_;  // grows with the longest row
     double coin_intercept_[COIN_NUMBERS] = {};
     std::unique_ptr<DenseBlock> dense_;
-    int threads_ = 1;                    // that may learn
-    std::unique_ptr<ScaleParts> parts_;  // where cells and S are while several threads learn; otherwise null
-    // Then a copy of all cells together, for those who read them so; made by the first, and gone with the next row.
-    struct Joined {
-        std::unique_ptr<Memory> cells, S;
-    };
-    mutable Joined joined_;
-    mutable std::mutex joining_;
 };
 
 }  // namespace ftprl

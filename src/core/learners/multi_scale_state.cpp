@@ -114,7 +114,6 @@ void MultiScaleLearner::add_expert_arrays(std::vector<NamedArray>& arrays) {
 // ---- scales that are dropped ----
 
 void MultiScaleLearner::keep_scales(int first, int count) {
-    join_parts();
     keep_experts(first, count);
     keep_lanes(first, count);
 }

@@ -12,16 +12,9 @@ namespace {
 static_assert(DENSE_AT > MOST_SCALES, "the coin comes behind the scales");
 
 // A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
-// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used. Cells
-// of parts lie close together: in two tables of whole lines they would need nearly twice the memory of one table.
-#if defined(FTPRL_SCALES)
-constexpr std::size_t CELL_LINE = 64;
-#else
-constexpr std::size_t CELL_LINE = 8;
-#endif
-
+// as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used.
 template <class T, int L>
-struct alignas((8 * L + 2) * sizeof(T) <= 64 ? CELL_LINE : 8) Coordinate {
+struct alignas((8 * L + 2) * sizeof(T) <= 64 ? 64 : 8) Coordinate {
     T z[4 * L], R[4 * L], s, N;
 };
 
@@ -131,10 +124,10 @@ FTPRL_INSIDE void predict_inside(const Rows& rows, bool wide, const Lanes<L>& c,
     for (int l = 0; l < L; ++l) score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
 }
 
-template <class T, int L, bool unconstrained, bool raise>
+template <class T, int L, bool unconstrained>
 inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes, Coordinate<T, L>* cells,
-                    std::int64_t from, std::int64_t to, std::int64_t end, D* score, D* kept) {
-    predict_inside<T, L, unconstrained, raise>(rows, wide, c, boxes, cells, from, to, end, score, kept);
+                    std::int64_t from, std::int64_t to, std::int64_t end, D* score) {
+    predict_inside<T, L, unconstrained, false>(rows, wide, c, boxes, cells, from, to, end, score, nullptr);
 }
 
 template <class T, int L, bool unconstrained>
@@ -287,7 +280,7 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
             predict_learned<T, L, unconstrained>(rows, wide, c, constants.base.boxes, cells, from, to, end, score,
                                                  kept);
         } else {
-            predict<T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, from, to, end, score, kept);
+            predict<T, L, unconstrained>(rows, wide, c, constants.base.boxes, cells, from, to, end, score);
         }
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
@@ -338,8 +331,8 @@ void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, 
     if (constants.dense) index_columns(*state.experts.dense, index);
     fetch_first_cells(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        predict<T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, rows.indptr[r],
-                                            rows.indptr[r + 1], end, score, nullptr);
+        predict<T, L, unconstrained>(rows, wide, c, constants.base.boxes, cells, rows.indptr[r], rows.indptr[r + 1],
+                                     end, score);
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
         read_experts<T>(rows, wide, constants, state, index, rows.indptr[r], rows.indptr[r + 1], end, false, scores);
@@ -365,7 +358,6 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#if defined(FTPRL_SCALES)
 #define FTPRL_SET(T, L, receipt)                                                                    \
     {{FTPRL_ISA::learn_scales<T, L, false, receipt>, FTPRL_ISA::learn_scales<T, L, true, receipt>}, \
      {FTPRL_ISA::score_scales<T, L, false>, FTPRL_ISA::score_scales<T, L, true>},                   \
@@ -397,6 +389,5 @@ const ScaleKernels FTPRL_SCALES = {
         {FTPRL_LABELLED_TYPE(KinkedCoordinate, float, true), FTPRL_LABELLED_TYPE(KinkedCoordinate, double, true)},
     },
 };
-#endif
 
 }  // namespace ftprl

@@ -2,7 +2,7 @@
 
 // A cell of a loss with a kink also has kappa, the unit of its weights; 0 before it was learned.
 template <class T, int L>
-struct alignas((8 * L + 3) * sizeof(T) <= 64 ? CELL_LINE : 8) KinkedCoordinate {
+struct alignas((8 * L + 3) * sizeof(T) <= 64 ? 64 : 8) KinkedCoordinate {
     T z[4 * L], R[4 * L], s, N, kappa;
 };
 

@@ -32,10 +32,6 @@ SingleScaleLearner::SingleScaleLearner(const LearnerOptions& options)
       memory_(options.dim * stride_of(options)),
       labels_(no_labels(*options.constants.base.loss)) {}
 
-void SingleScaleLearner::prefault(const LearnerOptions& options) {
-    Memory::prefault({{options.dim * stride_of(options), MOST_PREFAULTED}});
-}
-
 SingleScaleLearner::SingleScaleLearner(const SingleScaleLearner& other)
     : Learner(other), memory_(other.memory_.size()), labels_(other.labels_) {
     memory_.copy_from(other.memory_, memory_.size());

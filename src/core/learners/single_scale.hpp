@@ -13,7 +13,6 @@ namespace ftprl {
 class SingleScaleLearner final : public Learner {
 public:
     explicit SingleScaleLearner(const LearnerOptions& options);
-    static void prefault(const LearnerOptions& options);
     std::unique_ptr<Learner> copy() const override;
 
     void weights(int scale, double* out) const override;
@@ -41,15 +40,6 @@ private:
     std::uint64_t cell_of(std::uint32_t slot) const override { return slot; }
     std::uint64_t claim_cell(std::uint32_t slot) override { return slot; }
     GradientSums gradient_sums() const override;
-    ScaleState round_state() const override {
-        return {memory_.data(),
-                const_cast<double*>(intercept_),
-                const_cast<double*>(tallies_),
-                nullptr,
-                receipt_state(),
-                {}};
-    }
-    double* regret_sum(int sum, int) override { return tallies_ + LINEAR + sum; }
     State state() const;
     unsigned char* cell(std::uint64_t slot) const;
 

@@ -25,8 +25,7 @@ inline void fetch(const void* p, std::size_t bytes = 1) noexcept {
 
 class SlotMap {
 public:
-    explicit SlotMap(std::uint64_t dim) : memory_(bytes(dim)) {}
-    static std::size_t bytes(std::uint64_t dim) noexcept { return dim * sizeof(std::uint32_t); }
+    explicit SlotMap(std::uint64_t dim) : memory_(dim * sizeof(std::uint32_t)) {}
 
     // The cell of a coordinate; 0, a cell of zeros that is nobody's, when it has none.
     std::uint32_t operator[](std::uint64_t slot) const noexcept { return cells()[slot]; }

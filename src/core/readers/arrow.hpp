@@ -46,18 +46,6 @@ struct ArrowArray {
 };
 }
 #endif
-#ifndef ARROW_C_STREAM_INTERFACE
-#define ARROW_C_STREAM_INTERFACE
-extern "C" {
-struct ArrowArrayStream {
-    int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema*);
-    int (*get_next)(struct ArrowArrayStream*, struct ArrowArray*);
-    const char* (*get_last_error)(struct ArrowArrayStream*);
-    void (*release)(struct ArrowArrayStream*);
-    void* private_data;
-};
-}
-#endif
 
 namespace ftprl {
 

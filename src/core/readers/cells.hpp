@@ -78,7 +78,6 @@ protected:
 
     // What reads a column of this name; `lasts` is whether more rows than the present one may have it.
     ColumnReader reader_of(const Column& column, bool lasts = true) {
-        if (column.kind == Column::Kind::delay) rows.keep_delays();
         const auto* name = reinterpret_cast<const Byte*>(column.name.data());
         const std::size_t size = column.name.size();
         const auto known = rules_.numbers.find(column.name);
@@ -119,25 +118,6 @@ protected:
         const Field text = trimmed(field);
         if (is_weight(text, weight)) return true;
         refuse("expected a weight of at least 0, got " + quoted(text.data, text.end) + " in column " + column.name);
-        return false;
-    }
-
-    static bool is_delay(const Field& field, double& delay) {
-        constexpr double most = 9007199254740992.0;  // 2^53: whole numbers up to here are exact
-        return parse_number(field.data, field.end, delay) == Parsed::ok && delay >= 0.0 && delay <= most &&
-               delay == std::floor(delay);
-    }
-
-    // After how many rows the label of this one arrives.
-    bool lateness(const ColumnReader& column, const Field& field) {
-        const Field text = trimmed(field);
-        double delay = 0.0;
-        if (is_delay(text, delay)) {
-            rows.set_delay(delay);
-            return true;
-        }
-        refuse("expected a delay of a whole number of rows, at least 0, got " + quoted(text.data, text.end) +
-               " in column " + column.name);
         return false;
     }
 

@@ -25,16 +25,15 @@
 namespace ftprl {
 
 struct Column {
-    enum class Kind { ignore, label, weight, categorical, numeric, text, boolean, date, timestamp, bucket, delay };
-    static constexpr int KINDS = 11;
+    enum class Kind { ignore, label, weight, categorical, numeric, text, boolean, date, timestamp, bucket };
+    static constexpr int KINDS = 10;
     Kind kind;
     std::string name;
 };
 
 // Whether a column has features; others say something of the row.
 inline bool makes_features(Column::Kind kind) noexcept {
-    return kind != Column::Kind::ignore && kind != Column::Kind::label && kind != Column::Kind::weight &&
-           kind != Column::Kind::delay;
+    return kind != Column::Kind::ignore && kind != Column::Kind::label && kind != Column::Kind::weight;
 }
 
 inline constexpr char IS_MISSING[] = " is missing";  // behind the name of a column

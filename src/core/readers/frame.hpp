@@ -71,7 +71,7 @@ protected:
     // Text is not fed: there is none.
     const Byte* row(const Byte* /*p*/, const Byte* /*end*/, bool /*last*/) override { return nullptr; }
 
-    // A cell that takes no part in a block: the label, the weight, the delay, a text, a date, a list.
+    // A cell that takes no part in a block: the label, the weight, a text, a date, a list.
     bool read_cell(FrameColumn& column, std::size_t at, double& y, double& weight) {
         if (column.reader.kind == Column::Kind::ignore) return true;
         if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, capacity_);
@@ -83,8 +83,6 @@ protected:
                 return label(column.reader, field, y);
             case Column::Kind::weight:
                 return importance(column.reader, field, weight);
-            case Column::Kind::delay:
-                return lateness(column.reader, field);
             case Column::Kind::text:
                 if (column.cells.is_utf8() && !is_utf8(field.data, field.end)) return refuse_bytes(column.reader);
                 text(column.reader, field, capacity_);
@@ -283,7 +281,7 @@ private:
         const auto digit = static_cast<Byte>('0' + number);
         return labels_.usual(&digit, &digit + 1, y);
     }
-    // The label, the weight and the delay of a row; false when the row is refused.
+    // The label and the weight of a row; false when the row is refused.
     bool read_beside(std::size_t at, double& y, double& weight) {
         if (whole_labels_ != nullptr && usual_label(whole_labels_[at], y)) return true;
         for (const std::size_t column_index : beside_) {

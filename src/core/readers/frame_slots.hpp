@@ -35,8 +35,7 @@ protected:
             if (column.is_loaded()) {
                 block_columns_.push_back(column_index);
                 has_numbers_ = has_numbers_ || kind == Column::Kind::numeric;
-            } else if (!column.cells.is_list() &&
-                       (kind == Column::Kind::label || kind == Column::Kind::weight || kind == Column::Kind::delay)) {
+            } else if (!column.cells.is_list() && (kind == Column::Kind::label || kind == Column::Kind::weight)) {
                 beside_.push_back(column_index);
             } else if (kind != Column::Kind::ignore) {
                 has_slots_ = false;
@@ -110,7 +109,7 @@ protected:
     std::size_t slot_block_ = BLOCK;  // rows whose slots are loaded at once
     std::size_t stride_ = BLOCK;  // from one column to the next: were it a power of two, a row would not fit the cache
     std::vector<std::size_t> block_columns_;  // of columns that are loaded
-    std::vector<std::size_t> beside_;         // of labels, weights and delays
+    std::vector<std::size_t> beside_;         // of labels and weights
     std::vector<std::uint32_t> block_slots_;
     std::vector<std::uint8_t> block_present_;  // 1, but for the gaps of the block
     std::size_t row_ = 0;                      // the present one, whose texts are looked for

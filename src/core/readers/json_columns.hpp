@@ -62,7 +62,6 @@ protected:
         objects_ = names_with_others_inside(names);
         for (const Column& column : names) {
             kinds_.emplace(column.name, Known{column.kind, known_.size()});
-            if (column.kind == Kind::delay) rows.keep_delays();  // also of rows before the first that has one
             if (!makes_features(column.kind)) continue;
             known_.push_back(reader_of(column));
             known_capacity_ += most_features(column.kind);

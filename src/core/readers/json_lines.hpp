@@ -225,8 +225,6 @@ private:
                 return label(node.reader, field, y_);
             case Kind::weight:
                 return importance(node.reader, field, weight_);
-            case Kind::delay:
-                return lateness(node.reader, field);
             case Kind::text:
                 if (position == NOT_IN_ARRAY || field.data != field.end) {
                     ElementParser::text(node.reader, field, known_capacity_);
@@ -274,7 +272,7 @@ private:
         add_at_position(node.elements, static_cast<std::size_t>(position), value);
     }
 
-    // The label, the weight and the delay are one value.
+    // The label and the weight are one value.
     bool is_no_single(const Node& node, const char* what) {
         const Kind kind = node.reader.kind;
         const bool is_single = !node.by_value && kind != Kind::ignore && !makes_features(kind);

@@ -100,7 +100,7 @@ public:
     bool has_objects() const noexcept { return !objects_.empty(); }
     bool is_object(const std::string& name) const { return objects_.count(name) != 0 && !knows(name); }
 
-    // Refuses several values, such as those of a dict, where the label, the weight or the delay is expected.
+    // Refuses several values, such as those of a dict, where the label or the weight is expected.
     bool may_have_several(const std::string& name, const char* what) {
         const auto match = names_.find(name);
         if (match == names_.end() || match->second.by_value || makes_features(match->second.reader.kind)) return true;
@@ -203,9 +203,6 @@ private:
                 return;
             case Column::Kind::weight:
                 is_good_ = importance(column, field, weight_);
-                return;
-            case Column::Kind::delay:
-                is_good_ = lateness(column, field);
                 return;
             default:
                 is_good_ = feature(column, field, rest_, false);

@@ -33,7 +33,6 @@ public:
     Buffer<double> wide_values;
     Buffer<double> y;
     Buffer<double> weight;
-    Buffer<double> delay;                                   // after how many rows a label arrives, if that is kept
     std::vector<std::pair<std::size_t, std::string>> tags;  // row and tag, where there is one
     FeatureLog log;                                         // names, if they are kept
 
@@ -45,16 +44,10 @@ public:
     void begin(std::size_t capacity) {
         size_ = 0;
         row_has_unit_values_ = is_distinct_ = false;
-        row_delay_ = 0.0;
         named_ = ALL;
         if (log.is_on()) log.begin_row();
         reserve(capacity);
     }
-    // From the first row on.
-    void keep_delays() noexcept { keeps_delays_ = true; }
-    bool keeps_delays() const noexcept { return keeps_delays_; }
-    // That of the current row; 0 unless it is set.
-    void set_delay(double rows) noexcept { row_delay_ = rows; }
     // Only so many features of the current row stand in the log: the names of the others are recorded by the caller.
     void set_named(std::size_t count) noexcept { named_ = count; }
     // No two features of the current row have the same slot.
@@ -175,7 +168,6 @@ public:
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);
-        if (keeps_delays_) delay.push(row_delay_);
         if (records) log.record(count() - 1);
         return true;
     }
@@ -188,7 +180,7 @@ public:
     }
     // Whether a row may be added by add_ones: nothing but slots, labels and weights is kept, and names, which the
     // caller records.
-    bool takes_ones() const noexcept { return !keeps_delays_ && !log.has_interactions() && !log.has_grams(); }
+    bool takes_ones() const noexcept { return !log.has_interactions() && !log.has_grams(); }
     // A row of features with the value 1 whose slots stand `stride` apart, within what reserve_ones made space for:
     // what `begin`, `set_unit_values` and `finish` would add.
     void add_ones(const std::uint32_t* slots, std::size_t stride, std::size_t count, double label, double importance) {
@@ -350,8 +342,6 @@ private:
     bool row_has_unit_values_ = false;
     bool is_distinct_ = false;
     bool has_unit_values_ = true;
-    bool keeps_delays_ = false;
-    double row_delay_ = 0.0;
     Repeats repeats_;
 };
 

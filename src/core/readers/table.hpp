@@ -48,13 +48,12 @@ public:
             if (i == 0 || columns_[i].kind != columns_[i - 1].kind) runs_.push_back(ColumnRun{columns_[i].kind, i, i});
             ++runs_.back().end;
         }
-        std::size_t labels = 0, weights = 0, delays = 0;
+        std::size_t labels = 0, weights = 0;
         capacity_ = 0;
         for (const ColumnReader& column : columns_) {
             capacity_ += most_features(column.kind);
             labels += column.kind == Column::Kind::label ? 1 : 0;
             weights += column.kind == Column::Kind::weight ? 1 : 0;
-            delays += column.kind == Column::Kind::delay ? 1 : 0;
         }
         has_texts_ = std::any_of(columns.begin(), columns.end(),
                                  [](const Column& column) { return column.kind == Column::Kind::text; });
@@ -65,7 +64,7 @@ public:
         for (const ColumnReader& column : columns_) {
             categories_.push_back(CategoryReader{column.with_value, column.missing_hash, column.group});
         }
-        has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1 && delays <= 1;
+        has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1;
     }
 
 protected:
@@ -123,7 +122,7 @@ private:
         if (index_.count() < count || base + delimiters[count - 1] != newline) return nullptr;
         if (delimiters[count - 1] - delimiters[count - 2] > 1 && newline[-1] == '\r') --delimiters[count - 1];
         Field label{p, p, end};
-        double y = MISSING, weight = 1.0, delay = 0.0;
+        double y = MISSING, weight = 1.0;
         auto from = static_cast<std::size_t>(p - base);
         rows.begin(capacity_);
         for (const ColumnRun& run : runs_) {
@@ -137,10 +136,6 @@ private:
                     break;
                 case Column::Kind::weight:
                     good = is_weight(trimmed(first), weight);
-                    break;
-                case Column::Kind::delay:
-                    good = is_delay(trimmed(first), delay);
-                    rows.set_delay(delay);
                     break;
                 case Column::Kind::categorical:
                     categories(run, base, delimiters, from);
@@ -293,9 +288,6 @@ private:
                     break;
                 case Column::Kind::weight:
                     good = importance(column, fields[i], weight);
-                    break;
-                case Column::Kind::delay:
-                    good = lateness(column, fields[i]);
                     break;
                 default:
                     good = feature(column, fields[i], capacity_);

@@ -1,15 +1,10 @@
 #include "support/memory.hpp"
 
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <new>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
@@ -27,75 +22,9 @@ void* aligned(void* p, std::size_t to) {
     return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(p) + to - 1) / to * to);
 }
 
-// Touches the pages of memory that nobody uses yet, until it is stopped.
-class Prefaulter {
-public:
-    explicit Prefaulter(std::vector<std::pair<void*, std::size_t>> parts)
-        : thread_([this, parts = std::move(parts)] {
-              for (const auto& [data, size] : parts) work(static_cast<unsigned char*>(data), size);
-          }) {}
-    ~Prefaulter() {
-        is_wanted_ = false;
-        thread_.join();
-    }
-
-private:
-    void work(volatile unsigned char* data, std::size_t size) {
-        for (std::size_t at = 0; at < size && is_wanted_; at += PAGE) data[at] = 0;
-    }
-
-    std::atomic<bool> is_wanted_{true};
-    std::thread thread_;
-};
-
-struct Prefaulted {
-    std::vector<std::unique_ptr<Memory>> memory;
-    std::unique_ptr<Prefaulter> thread;  // gone before the memory is
-};
-
-std::mutex prefaulting;
-Prefaulted* prefaulted = nullptr;  // never deleted at the end of a process: nobody waits for the thread then
-
 }  // namespace
 
-Memory::Memory() = default;
-
-void Memory::prefault(const std::vector<Block>& blocks) {
-    auto made = std::make_unique<Prefaulted>();
-    std::vector<std::pair<void*, std::size_t>> parts;
-    for (const Block& block : blocks) {
-        made->memory.emplace_back(new Memory);
-        made->memory.back()->map(block.bytes);
-        parts.emplace_back(made->memory.back()->data_, block.most < block.bytes ? block.most : block.bytes);
-    }
-    made->thread = std::make_unique<Prefaulter>(std::move(parts));
-    const std::lock_guard<std::mutex> lock(prefaulting);
-    delete std::exchange(prefaulted, made.release());
-}
-
-bool Memory::take_prefaulted(std::size_t bytes) {
-    const std::lock_guard<std::mutex> lock(prefaulting);
-    if (prefaulted == nullptr) return false;
-    for (auto memory = prefaulted->memory.begin(); memory != prefaulted->memory.end(); ++memory) {
-        if ((*memory)->size_ != bytes) continue;
-        prefaulted->thread.reset();
-        std::swap(block_, (*memory)->block_);
-        std::swap(block_size_, (*memory)->block_size_);
-        std::swap(data_, (*memory)->data_);
-        std::swap(size_, (*memory)->size_);
-        prefaulted->memory.erase(memory);
-        if (prefaulted->memory.empty()) delete std::exchange(prefaulted, nullptr);
-        return true;
-    }
-    return false;
-}
-
-Memory::Memory(std::size_t bytes) {
-    if (!take_prefaulted(bytes)) map(bytes);
-}
-
-void Memory::map(std::size_t bytes) {
-    size_ = bytes;
+Memory::Memory(std::size_t bytes) : size_(bytes) {
     const std::size_t to = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE;
     if (bytes > std::numeric_limits<std::size_t>::max() - to) throw std::bad_alloc();
     block_size_ = bytes + to;

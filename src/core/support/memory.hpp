@@ -2,11 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 namespace ftprl {
-
-constexpr std::size_t MOST_PREFAULTED = std::size_t{1} << 26;  // of a larger table a run may need little
 
 class Memory {
 public:
@@ -25,23 +22,10 @@ public:
     // Set the bytes from `from` to `to` to zero again, and give them back where the system can take them.
     void clear(std::size_t from, std::size_t to);
 
-    // Have a thread touch the pages of memory that is needed soon: the next Memory of the same size takes it over. The
-    // first use of a page takes long, and whoever knows early what will be needed can do something else meanwhile. A
-    // later call replaces an earlier one, and the thread stops when the first of the blocks is taken.
-    struct Block {
-        std::size_t bytes;
-        std::size_t most;  // to be touched
-    };
-    static void prefault(const std::vector<Block>& blocks);
-
     // Take over the first `size` bytes of another; what is zero there is not touched here.
     void copy_from(const Memory& other, std::size_t size);
 
 private:
-    Memory();
-    void map(std::size_t bytes);
-    bool take_prefaulted(std::size_t bytes);
-
     void* block_ = nullptr;  // what the system gave
     std::size_t block_size_ = 0;
     void* data_ = nullptr;  // its aligned part

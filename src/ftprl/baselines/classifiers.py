@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check
 from ftprl.errors import InvalidInput
+from ftprl.extras import extra_imports
 from ftprl.learner import Learner, LearnerState
 from ftprl.losses import SCALAR_LOSSES, ScalarLoss
 
@@ -120,7 +121,8 @@ class ConfidenceWeighted(Classifier[Belief]):
 
     def take(self, state: Belief, v: Vector, y: float) -> Belief:
         """Move as little as the constraint allows."""
-        from scipy.special import ndtri
+        with extra_imports:
+            from scipy.special import ndtri
 
         spread = state.variance * v
         V = float(spread @ v)

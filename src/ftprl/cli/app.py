@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import signal
 import sys
-from collections.abc import Callable
-from importlib import import_module
+from typing import Any
 
+import click
+
+from ftprl.cli.groups import CommandGroup, suggestion
 from ftprl.cli.spelling import as_typed
 from ftprl.errors import FtprlError
+from ftprl.version import __version__
 
-# Commands and groups of commands, each in the module of its name.
 COMMANDS = (
-    *("demo", "train", "predict", "convert", "inspect", "compact", "export", "evaluate", "compare"),
-    *("certify", "verify", "report", "watch"),
+    *("demo", "train", "predict", "inspect", "compact", "export", "evaluate", "compare"),
+    *("certify", "verify", "report", "watch", "generate", "paper"),
 )
-GROUPS = ("generate", "paper")
-_QUICK = ("train", "predict")  # their parameters are records of `ftprl.cli.declared`
+_COMPLETE = "_FTPRL_COMPLETE"  # set by the shell's completion
 
 _OF_FILES = (
     "--resume",
@@ -44,22 +46,31 @@ EXIT_CODES = {
 }
 
 
-class UsageError(Exception):
-    """What was typed wrong."""
+ftprl = click.version_option(__version__, message="ftprl %(version)s")(
+    CommandGroup(
+        "ftprl",
+        modules=COMMANDS,
+        help="Train linear models in one pass, without a learning rate to tune, and prove how good they are.",
+        epilog="Exit codes: " + "; ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+)
 
 
 def _call(args: list[str]) -> int:
-    """Call the command that was typed; the two that are called most often mostly without Typer."""
-    if args and args[0] in _QUICK:
-        from ftprl.cli.declared import arguments_of
+    """Call the command that was typed; returns its exit code.
 
-        command: Callable[..., int | None] = getattr(import_module(f"ftprl.cli.{args[0]}"), args[0])
-        arguments = arguments_of(command, args[1:])
-        if arguments is not None:
-            return command(**arguments) or 0
-    from ftprl.cli.full import call
+    Click's own `main` would turn an interrupt and a closed pipe into errors of its own.
+    """
+    if instruction := os.environ.get(_COMPLETE):
+        from click.shell_completion import shell_complete
 
-    return call(args)
+        return shell_complete(ftprl, {}, "ftprl", _COMPLETE, instruction)
+    try:
+        with ftprl.make_context("ftprl", list(args)) as context:
+            return ftprl.invoke(context) or 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
 
 
 def run(args: list[str] | None = None) -> int:
@@ -75,8 +86,8 @@ def run(args: list[str] | None = None) -> int:
     except MemoryError as error:
         needed = f": {error}" if str(error) else ""  # NumPy's message has how much it needed
         return _refuse(f"out of memory{needed}; raise the memory limit (ulimit -v), or use fewer --bits or --threads 1")
-    except UsageError as error:
-        return _refuse(str(error))
+    except click.ClickException as error:
+        return _refuse(_usage(error, typed))
     except OSError as error:
         name = error.filename2 or error.filename or "standard output"
         remedy = "free some space" if error.errno == errno.ENOSPC else "check the path and its permissions"
@@ -99,6 +110,19 @@ def _with_option(message: str, args: list[str]) -> str:
         if option in _OF_FILES and message.startswith(f"{value}: "):
             return f"{option} {message}"
     return message
+
+
+def _usage(error: Any, args: list[str]) -> str:
+    """Return what was typed wrong, with the value, which Click may leave out, and where the right way is shown."""
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if isinstance(error, click.NoSuchOption):
+        message = f"No such option: {error.option_name}" + suggestion(error.option_name, error.possibilities or ())
+    names = getattr(getattr(error, "param", None), "opts", [])
+    values = [value for option, value in itertools.pairwise(args) if option in names]
+    if values and repr(values[-1]) not in message:
+        message += f", got {values[-1]!r}"
+    path = " ".join(["ftprl", *(word for word in args[:1] if word in COMMANDS)])
+    return f"{message}; see {path if error.ctx is None else error.ctx.command_path} --help"
 
 
 def _refuse(message: str) -> int:

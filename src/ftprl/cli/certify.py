@@ -4,52 +4,52 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ftprl.cli import startup
+from ftprl.cli import signals
+from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ftprl.receipt import StreamCertificate
 
 
+@command
+@argument("model", "Model trained with --receipt", type=Path)
+@option("--output", "-o", help="File to write the receipt to, for ftprl verify", type=Path)
+@option(
+    "--radius",
+    help="Compare with the best weights in the box |weight| <= R / unit of the feature; try 0.05",
+    type=float,
+    metavar="R",
+)
+@option("--against", help="Compare with the weights of another model of the same features", type=Path, metavar="MODEL2")
+@option(
+    "--exact",
+    help="Training data, from which to also compute the best fixed weights of several lengths, or in the box of"
+    " --radius",
+    multiple=True,
+    metavar="DATA",
+)
+@option(
+    "--norm",
+    help="Norm that measures the length of a weight vector: 2 (Euclidean), 1 (sum) or inf (largest)",
+    metavar="1|2|inf",
+    default="2",
+    show_default=True,
+)
+@option("--picture", help="File for a plot of the floor: .png, .svg or .pdf", type=Path, metavar="FILE")
+@flag("--json", "as_json", help="Print one line of JSON instead of a table")
 def certify(
-    model: Annotated[Path, typer.Argument(help="Model trained with --receipt")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write the receipt to, for ftprl verify")
-    ] = None,
-    radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Compare with the best weights in the box |weight| <= R / unit of the feature; try 0.05", metavar="R"
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(help="Compare with the weights of another model of the same features", metavar="MODEL2"),
-    ] = None,
-    exact: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Training data, from which to also compute the best fixed weights of several lengths, or in the box of"
-            " --radius",
-            metavar="DATA",
-        ),
-    ] = None,
-    norm: Annotated[
-        str,
-        typer.Option(
-            help="Norm that measures the length of a weight vector: 2 (Euclidean), 1 (sum) or inf (largest)",
-            metavar="1|2|inf",
-        ),
-    ] = "2",
-    picture: Annotated[
-        Path | None, typer.Option(help="File for a plot of the floor: .png, .svg or .pdf", metavar="FILE")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
-) -> None:
+    model: Path,
+    output: Path | None,
+    radius: float | None,
+    against: Path | None,
+    exact: tuple[str, ...],
+    norm: str,
+    picture: Path | None,
+    as_json: bool,
+) -> int:
     """Bound how much better other learning rates or weights could be.
 
     Answers four questions: is the model better than guessing, would another learning rate or other fixed weights have
@@ -68,7 +68,7 @@ def certify(
     from ftprl.linear import Model
     from ftprl.runlog.events import line
 
-    startup.loaded()
+    signals.work_begins()
     check_target("--output", output)
     check_target("--picture", picture)
     if picture is not None and picture.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -78,15 +78,16 @@ def certify(
     check_apart({"--output": output, "--picture": picture}, {"the model": model, "the other model": against, **read})
     learned = Model.load(model)
     try:
-        certificate = receipt.certify_model(learned, radius=radius, other=against, exact=exact or None, norm=norm)
+        certificate = receipt.certify_model(learned, radius=radius, other=against, exact=list(exact) or None, norm=norm)
     except receipt.NotProved as error:  # not bad input: a model whose numbers contradict the theorem
         print(f"ftprl: {shown(str(model))}: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        return 1
     if output is not None:
         receipt.write_receipt(output, receipt.make_receipt(learned, certificate))
     if picture is not None:
         _draw(certificate, picture)
     print(line(certificate.to_dict()) if as_json else certificate)
+    return 0
 
 
 def _draw(certificate: StreamCertificate, path: Path) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from ftprl.cli.parameters import argument, command, flag, option
 
 
-def compact(
-    model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write the smaller model to")],
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")] = False,
-) -> None:
+@command
+@argument("model", "Model or checkpoint", type=Path)
+@option("--output", "-o", help="File to write the smaller model to", type=Path, required=True)
+@flag("--quiet", "-q", help="Print errors only")
+def compact(model: Path, output: Path, quiet: bool) -> None:
     """Write a smaller model that predicts the same.
 
     Weights that are 0 and the receipt are left out; predictions do not change by a bit.

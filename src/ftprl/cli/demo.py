@@ -9,11 +9,10 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ftprl.cli import startup
+from ftprl.cli import signals
+from ftprl.cli.parameters import command, flag, option
 from ftprl.errors import InvalidInput
 from ftprl.runlog.events import line
 
@@ -38,23 +37,45 @@ class Result:
     certificate: Certificate
 
 
+@command
+@option("--dim", help="Number of features", type=int, default=1000, show_default=True)
+@option("--rounds", help="Number of rounds", type=int, default=10_000, show_default=True)
+@option(
+    "--alpha",
+    help="Exponent of the feature frequencies: feature i has probability i^-alpha",
+    type=float,
+    default=1.25,
+    show_default=True,
+)
+@option("--drift", help="Bias of the signs of each feature, from 0 to 1", type=float, default=0.5, show_default=True)
+@option("--seed", help="Seed of the random numbers", type=int, default=0, show_default=True)
+@option(
+    "--clicks",
+    help="Number of rows of a synthetic click log to learn afterwards; 0 for none",
+    type=int,
+    default=50_000,
+    show_default=True,
+)
+@option(
+    "--output",
+    "-o",
+    help="File for the figure; the report is written beside it, as .html",
+    type=Path,
+    default="ftprl-demo.png",
+    show_default=True,
+)
+@flag("--json", "as_json", help="Print the result as one line of JSON on stdout")
+@flag("--quiet", "-q", help="Print no progress and no table")
 def demo(
-    dim: Annotated[int, typer.Option(help="Number of features")] = 1000,
-    rounds: Annotated[int, typer.Option(help="Number of rounds")] = 10_000,
-    alpha: Annotated[
-        float, typer.Option(help="Exponent of the feature frequencies: feature i has probability i^-alpha")
-    ] = 1.25,
-    drift: Annotated[float, typer.Option(help="Bias of the signs of each feature, from 0 to 1")] = 0.5,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers")] = 0,
-    clicks: Annotated[
-        int, typer.Option(help="Number of rows of a synthetic click log to learn afterwards; 0 for none")
-    ] = 50_000,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="File for the figure; the report is written beside it, as .html"),
-    ] = Path("ftprl-demo.png"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON on stdout")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no table")] = False,
+    dim: int,
+    rounds: int,
+    alpha: float,
+    drift: float,
+    seed: int,
+    clicks: int,
+    output: Path,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Compare three learners, then train on a synthetic click log.
 
@@ -63,7 +84,7 @@ def demo(
     """
     from ftprl.adversaries import bad_class, heavy_tail
 
-    startup.loaded()
+    signals.work_begins()
     folder = output.resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InvalidInput(

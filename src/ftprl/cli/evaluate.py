@@ -1,69 +1,55 @@
 """`ftprl evaluate`: the usual metrics of a model, or of predictions of any system, on rows with labels."""
 
-# Without "from __future__ import annotations": Typer would evaluate each annotation four times.
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from ftprl.cli import startup
-from ftprl.cli.options import form_of, keywords, option, warn_of_bad_rows
-
-_PANEL = {"rich_help_panel": "evaluation"}
+from ftprl.cli import signals
+from ftprl.cli.output import form_of, warn_of_bad_rows
+from ftprl.cli.parameters import command, files, flag, from_table, option, passed
 
 
+@command
+@files("arguments", "Model, then files, folders or patterns; with --predictions DATA alone", metavar="MODEL DATA...")
+@option(
+    "--predictions",
+    help="File with one prediction per line, instead of a model",
+    type=Path,
+    metavar="FILE",
+    group="evaluation",
+)
+@option(
+    "--predictions-are",
+    help="What the numbers of the prediction file are: probability, score or mean"
+    " [default: as ftprl predict writes them]",
+    group="evaluation",
+)
+@option(
+    "--threshold",
+    help="Probability from which a row counts as positive (with the hinge losses a score); may be repeated"
+    " [default: 0.5; 0 with the hinge losses]",
+    type=float,
+    multiple=True,
+    group="evaluation",
+)
+@option("--by", help="Also measure the rows of each value of this column", metavar="COL", group="evaluation")
+@from_table("loss", "tau", "format", "label", "positive", "weight", "sep", "quote", "header", "on_bad_row", "max_row")
+@from_table("engine", "address", "workers")
+@option("--output", "-o", help="Page or picture to write: .html, .png or .svg", type=Path, group="output")
+@flag("--json", "as_json", help="Print one line of JSON instead of a table", group="output")
 def evaluate(
-    arguments: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL DATA...", help="Model, then files, folders or patterns; with --predictions DATA alone"
-        ),
-    ],
-    *,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(help="File with one prediction per line, instead of a model", metavar="FILE", **_PANEL),
-    ] = None,
-    predictions_are: Annotated[
-        str | None,
-        typer.Option(
-            help="What the numbers of the prediction file are: probability, score or mean"
-            " [default: as ftprl predict writes them]",
-            **_PANEL,
-        ),
-    ] = None,
-    threshold: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="Probability from which a row counts as positive (with the hinge losses a score); may be repeated"
-            " [default: 0.5; 0 with the hinge losses]",
-            **_PANEL,
-        ),
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="Also measure the rows of each value of this column", metavar="COL", **_PANEL)
-    ] = None,
-    loss: Annotated[str | None, option("loss")] = None,
-    tau: Annotated[float | None, option("tau")] = None,
-    format: Annotated[str | None, option("format")] = None,
-    label: Annotated[str | None, option("label")] = None,
-    positive: Annotated[str | None, option("positive")] = None,
-    weight: Annotated[str | None, option("weight")] = None,
-    sep: Annotated[str | None, option("sep")] = None,
-    quote: Annotated[str | None, option("quote")] = None,
-    no_header: Annotated[bool, option("header")] = False,
-    on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
-    max_row: Annotated[int | None, option("max_row")] = None,
-    engine: Annotated[str | None, option("engine")] = None,
-    address: Annotated[str | None, option("address")] = None,
-    workers: Annotated[int | None, option("workers")] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Page or picture to write: .html, .png or .svg", rich_help_panel="output"),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one line of JSON instead of a table", rich_help_panel="output")
-    ] = False,
+    arguments: tuple[str, ...],
+    predictions: Path | None,
+    predictions_are: str | None,
+    threshold: tuple[float, ...],
+    by: str | None,
+    engine: str | None,
+    address: str | None,
+    workers: int | None,
+    output: Path | None,
+    as_json: bool,
+    **reading: Any,
 ) -> None:
     """Measure a model or a prediction file on labelled data.
 
@@ -76,8 +62,6 @@ def evaluate(
 
     ftprl evaluate --predictions vw.txt --predictions-are score test.csv.gz --label click
     """
-    typed: dict[str, Any] = {"format": format, "label": label, "positive": positive, "weight": weight, "sep": sep}
-    typed |= {"quote": quote, "no_header": no_header, "on_bad_row": on_bad_row, "max_row": max_row}
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.cluster import reading as read_by
     from ftprl.cluster.options import ClusterOptions
@@ -86,7 +70,7 @@ def evaluate(
     from ftprl.linear.scoring import is_model_file, open_systems
     from ftprl.runlog.events import line
 
-    startup.loaded()
+    signals.work_begins()
     system, data = (str(predictions), arguments) if predictions is not None else (arguments[0], arguments[1:])
     if not data:
         raise InvalidInput("evaluate needs a model and the data with the labels, got one argument; pass both.")
@@ -95,8 +79,7 @@ def evaluate(
     form = None if output is None else form_of(output)
     check_target("--output", output)
     check_apart({"--output": output}, {"the model or the predictions": system})
-    reading = {name: value for name, value in keywords(typed).items() if value is not None}
-    opened = open_systems([system], data, loss=loss, tau=tau, predictions_are=predictions_are, by=by, **reading)
+    opened = open_systems([system], data, predictions_are=predictions_are, by=by, **passed(reading))
     (predictor,) = opened.predictors
     if threshold and opened.classes is not None:
         raise InvalidInput("threshold= is for two classes, got several; drop it.", option="threshold")
@@ -104,7 +87,9 @@ def evaluate(
     with read_by(ClusterOptions(engine or "local", address, workers), opened.source):
         blocks = opened.blocks()
         if opened.classes is None:
-            result = evaluate_predictions(blocks, predictor.name, opened.loss, thresholds=threshold or None, by=by)
+            result = evaluate_predictions(
+                blocks, predictor.name, opened.loss, thresholds=list(threshold) or None, by=by
+            )
         else:
             result = evaluate_classes(blocks, predictor.name, opened.classes, by=by)
     if output is not None and form is not None:

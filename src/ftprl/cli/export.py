@@ -1,24 +1,20 @@
 """`ftprl export`: a model for other programs."""
 
-# Without "from __future__ import annotations": Typer would evaluate each annotation four times.
+from __future__ import annotations
+
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
 
 
-def export(
-    model: Annotated[Path, typer.Argument(help="Model file")],
-    *,
-    python: Annotated[
-        Path | None, typer.Option("--python", help="File for a scorer in plain Python, without dependencies")
-    ] = None,
-    onnx: Annotated[Path | None, typer.Option("--onnx", help="File for an ONNX model; needs the package onnx")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary")] = False,
-) -> None:
+@command
+@argument("model", "Model file", type=Path)
+@option("--python", help="File for a scorer in plain Python, without dependencies", type=Path)
+@option("--onnx", help="File for an ONNX model; needs the package onnx", type=Path)
+@flag("--quiet", "-q", help="Print no summary")
+def export(model: Path, python: Path | None, onnx: Path | None, quiet: bool) -> None:
     """Export a model as a Python file or as ONNX.
 
     ftprl export clicks.ftprl --python scorer.py

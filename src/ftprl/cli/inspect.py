@@ -7,9 +7,9 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from ftprl.cli.parameters import argument, command, flag, option
 
 # What an expert of the mixture is, where its name is no learning-rate scale.
 _EXPERTS = {
@@ -21,25 +21,19 @@ _EXPERTS = {
 _BASELINE = "each row predicted from the labels before it"
 
 
+@command
+@argument("model", "Model or checkpoint", type=Path)
+@option("--top", help="Number of largest weights to show [default: 10]", type=int)
+@option("--match", help="Pattern that the names of shown features match, such as 'city=*'", metavar="GLOB")
+@option(
+    "--row",
+    help="Row to explain: print what each of its features adds to the score. A line in the format of the training data,"
+    " a CSV line with the model's columns, or a JSON object",
+)
+@option("--export", help="File to write all weights to, by name: .csv or .parquet", type=Path)
+@flag("--json", "as_json", help="Print one line of JSON instead of a table")
 def inspect(
-    model: Annotated[Path, typer.Argument(help="Model or checkpoint")],
-    top: Annotated[int | None, typer.Option(help="Number of largest weights to show [default: 10]")] = None,
-    match: Annotated[
-        str | None,
-        typer.Option(metavar="GLOB", help="Pattern that the names of shown features match, such as 'city=*'"),
-    ] = None,
-    row: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Row to explain: print what each of its features adds to the score. A line in the format of the"
-            " training data, a CSV line with the model's columns, or a JSON object",
-        ),
-    ] = None,
-    export: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="File to write all weights to, by name: .csv or .parquet")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
+    model: Path, top: int | None, match: str | None, row: str | None, export: Path | None, as_json: bool
 ) -> None:
     """Show the settings, the loss and the largest weights of a model."""
     from ftprl.data.files import shown
@@ -101,7 +95,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
     if history:
         lines.append(f"{'rows':<14} {history['rows']}, {history['bad_rows']} bad rows skipped")
         if (delay := history.get("delay")) is not None:
-            after = "as a column states" if delay == "column" else f"{delay} row{'s'[: delay != 1]} after their row"
+            after = f"{delay} row{'s'[: delay != 1]} after their row"
             lines.append(f"{'labels':<14} arrived {after}; losses are those of the predictions at the row")
         loss = LOSSES[spec["loss"]]
         for name in ("progressive", "holdout"):

@@ -292,13 +292,6 @@ def _bound(name: str, lower: float | None, upper: float | None) -> str:
 def _workers(reading: Mapping[str, Any], seconds: float) -> str:
     """What the workers of a cluster did, and who waited for whom."""
     waited = min(1.0, reading["waiting_seconds"] / seconds) if seconds else 0.0
-    exchange = reading.get("exchange")
-    if exchange is not None and exchange["rows"]:
-        return (
-            f"{reading['workers']} workers and {reading['servers']} servers learned {exchange['rows']:,} rows in"
-            f" {exchange['rounds']:,} rounds and moved {exchange['bytes_per_row']:,.0f} bytes per row (computed:"
-            f" {exchange['expected_bytes_per_row']:,.0f}); the learner waited {waited:.0%} of the time for rows"
-        )
     return (
         f"{reading['workers']} workers read {reading['rows_per_second_of_a_worker']:,.0f} rows/s each"
         f" and sent {reading['bytes'] / max(1, reading['rows']):,.0f} bytes per row; the learner takes"

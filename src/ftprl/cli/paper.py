@@ -6,29 +6,22 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-import typer
-
-from ftprl.cli import startup
-from ftprl.cli.help import GroupedCommand
+from ftprl.cli import signals
+from ftprl.cli.groups import CommandGroup
+from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ftprl.paper.runner import ExperimentProgress, Result
 
-app = typer.Typer(help="Run the statements of the paper as experiments and check them.", rich_markup_mode=None)
+paper = CommandGroup("paper", help="Run the statements of the paper as experiments and check them.")
 
 
-@app.callback(invoke_without_command=True)
-def _root(context: typer.Context) -> None:
-    """Run the statements of the paper as experiments and check them."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@app.command("list", cls=GroupedCommand)
-def list_statements() -> None:
+@paper.add_command
+@command
+def list_() -> None:
     """List the statements: name, place in the paper, title."""
     from ftprl.paper.registry import chosen
 
@@ -38,8 +31,10 @@ def list_statements() -> None:
         print(f"{s.name:<{width}}  {s.place:<{place}}  {s.title}")
 
 
-@app.command(cls=GroupedCommand)
-def show(name: Annotated[str, typer.Argument(help="Name, as `ftprl paper list` prints it")]) -> None:
+@paper.add_command
+@command
+@argument("name", "Name, as `ftprl paper list` prints it")
+def show(name: str) -> None:
     """Show what a statement claims and where its code is.
 
     Also what it is tried on, and where its tests are.
@@ -62,22 +57,20 @@ def _print_list(heading: str, names: str, last: str) -> None:
     print("\n  ".join([f"\n{heading}", *filter(None, names.split(", ")), last]))
 
 
-@app.command(cls=GroupedCommand)
-def run(
-    name: Annotated[list[str] | None, typer.Argument(help="Statements to run [default: all]")] = None,
-    full: Annotated[
-        bool,
-        typer.Option("--full/--quick", help="Use more rounds, dimensions and seeds: half an hour instead of minutes"),
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for summary.html, results.json and the figures")
-    ] = None,
-    docs: Annotated[
-        Path | None, typer.Option(help="Folder for paper.md and figures/paper; needs all statements")
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Number of processes")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of a table")] = False,
-) -> None:
+@paper.add_command
+@command
+@argument("name", "Statements to run [default: all]", nargs=-1)
+@flag(
+    "--full/--quick",
+    help="Use more rounds, dimensions and seeds: half an hour instead of minutes",
+    default=False,
+    show_default=True,
+)
+@option("--output", "-o", help="Folder for summary.html, results.json and the figures", type=Path)
+@option("--docs", help="Folder for paper.md and figures/paper; needs all statements", type=Path)
+@option("--jobs", "-j", help="Number of processes", type=int, default=2, show_default=True)
+@flag("--json", "as_json", help="Print one line of JSON instead of a table")
+def run(name: tuple[str, ...], full: bool, output: Path | None, docs: Path | None, jobs: int, as_json: bool) -> int:
     """Run experiments and judge them.
 
     Exit code 1: a verdict is not the expected one.
@@ -86,14 +79,14 @@ def run(
     from ftprl.paper.registry import chosen
     from ftprl.runlog.events import line
 
-    startup.loaded()
+    signals.work_begins()
     if jobs < 1:
         raise InvalidInput(f"--jobs needs a number of at least 1, got {jobs}; pass one.")
     if docs is not None and name:
         raise InvalidInput(f"--docs needs all statements, got {', '.join(name)} alone; leave the names out.")
-    for option, folder in (("--output", output), ("--docs", docs)):
-        _check_folder(option, folder)
-    statements = chosen(name or [])
+    for name_of_option, folder in (("--output", output), ("--docs", docs)):
+        _check_folder(name_of_option, folder)
+    statements = chosen(list(name))
     drawn = output is not None or docs is not None
     results = runner.run(
         statements, full=full, drawn=drawn, workers=jobs, on_progress=_ProgressPrinter(sys.stderr).show
@@ -106,8 +99,7 @@ def run(
         print(line({"results": [result.to_dict() for result in results]}))
     else:
         print("\n".join(_table(results)))
-    if any(result.red for result in results):
-        raise typer.Exit(1)
+    return int(any(result.red for result in results))
 
 
 def _check_folder(option: str, folder: Path | None) -> None:

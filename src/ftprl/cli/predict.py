@@ -1,70 +1,60 @@
 """`ftprl predict`: one prediction per row."""
 
-# Without "from __future__ import annotations": Typer would evaluate each annotation four times.
+from __future__ import annotations
+
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from ftprl.cli import startup
-from ftprl.cli.declared import Declared, argument
-from ftprl.cli.options import keywords, option, warn_of_bad_rows
+from ftprl.cli import signals
+from ftprl.cli.output import warn_of_bad_rows
+from ftprl.cli.parameters import argument, command, files, flag, from_table, option, passed
 from ftprl.cluster.options import ClusterOptions
 
 
+@command
+@argument("model", "Model or checkpoint", type=Path)
+@files()
+@option(
+    "--output",
+    "-o",
+    help="File to write the predictions to, compressed if it ends in .gz or .zst; with --engine ray also a folder, for"
+    " one file of predictions per file of data [default: stdout]",
+    type=Path,
+    group="output",
+)
+@flag(
+    "--append",
+    help="Write the columns of the data and a last column with the prediction: CSV, TSV, Parquet or JSON lines,"
+    " inferred from the extension of --output",
+    group="output",
+)
+@flag(
+    "--probabilities",
+    help="Write the probability of each class, with commas between them in the order that inspect shows",
+    group="output",
+)
+@flag(
+    "--uncertainty",
+    help="Write behind each prediction, after a comma, how far one more such row could move its score: large for"
+    " features that were hardly seen",
+    group="output",
+)
+@flag("--raw", help="Write scores, before the link function", group="output")
+@from_table("format", "sep", "quote", "header", "on_bad_row", "max_row", "engine", "address", "workers")
 def predict(
-    model: Annotated[Path, argument("Model or checkpoint")],
-    data: Annotated[list[str], argument("Files, folders, patterns, or - for standard input")],
-    *,
-    output: Annotated[
-        Path | None,
-        Declared(
-            "--output",
-            "-o",
-            help="File to write the predictions to, compressed if it ends in .gz or .zst; with --engine ray also a"
-            " folder, for one file of predictions per file of data [default: stdout]",
-            rich_help_panel="output",
-        ),
-    ] = None,
-    append: Annotated[
-        bool,
-        Declared(
-            "--append",
-            help="Write the columns of the data and a last column with the prediction: CSV, TSV, Parquet or JSON lines,"
-            " inferred from the extension of --output",
-            rich_help_panel="output",
-        ),
-    ] = False,
-    probabilities: Annotated[
-        bool,
-        Declared(
-            "--probabilities",
-            help="Write the probability of each class, with commas between them in the order that inspect shows",
-            rich_help_panel="output",
-        ),
-    ] = False,
-    uncertainty: Annotated[
-        bool,
-        Declared(
-            "--uncertainty",
-            help="Write behind each prediction, after a comma, how far one more such row could move its score: large"
-            " for features that were hardly seen",
-            rich_help_panel="output",
-        ),
-    ] = False,
-    raw: Annotated[
-        bool,
-        Declared("--raw", help="Write scores, before the link function", rich_help_panel="output"),
-    ] = False,
-    format: Annotated[str | None, option("format")] = None,
-    sep: Annotated[str | None, option("sep")] = None,
-    quote: Annotated[str | None, option("quote")] = None,
-    no_header: Annotated[bool, option("header")] = False,
-    on_bad_row: Annotated[str | None, option("on_bad_row")] = None,
-    max_row: Annotated[int | None, option("max_row")] = None,
-    engine: Annotated[str | None, option("engine")] = None,
-    address: Annotated[str | None, option("address")] = None,
-    workers: Annotated[int | None, option("workers")] = None,
+    model: Path,
+    data: tuple[str, ...],
+    output: Path | None,
+    append: bool,
+    engine: str | None,
+    address: str | None,
+    workers: int | None,
+    raw: bool,
+    probabilities: bool,
+    uncertainty: bool,
+    **typed: Any,
 ) -> None:
     """Write one prediction per row.
 
@@ -74,9 +64,7 @@ def predict(
     The data is read as in training; it may lack the label. With --on-bad-row skip a row that is left out has an empty
     line. The tag of a row of VW text follows its prediction.
     """
-    typed: dict[str, Any] = {"format": format, "sep": sep, "quote": quote, "no_header": no_header}
-    typed |= {"on_bad_row": on_bad_row, "max_row": max_row}
-    startup.expect_saved(data, model)
+    reading = passed(typed)
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.cluster import reading as read_by
     from ftprl.data.packing import check_packing
@@ -85,17 +73,17 @@ def predict(
     from ftprl.training.predict import Lines
     from ftprl.training.predictions import stdout
 
-    startup.loaded()
+    signals.work_begins()
     output = None if output == Path("-") else output
     where = ClusterOptions(engine or "local", address, workers)
     where.check()
     if where.engine == "ray" and output is not None and output.is_dir():
         columns = {"raw": raw, "probabilities": probabilities, "uncertainty": uncertainty}
-        _predict_files(model, data, output, where, append=append, columns=columns, **_passed(typed))
+        _predict_files(model, data, output, where, append=append, columns=columns, **reading)
         return
     check_target("--output", output)
     learned = Model.load(model)
-    source = learned.open(data, **_passed(typed))
+    source = learned.open(data, **reading)
     read: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != "-"}
     read |= {"standard input": 0} if "-" in source.files else {}
     check_apart({"--output": output}, {**read, "the model": model})
@@ -121,14 +109,9 @@ def predict(
     warn_of_bad_rows(lines.bad_rows, lines.first_bad)
 
 
-def _passed(typed: dict[str, Any]) -> dict[str, Any]:
-    """The options of reading that were passed."""
-    return {name: value for name, value in keywords(typed).items() if value is not None}
-
-
 def _predict_files(
     model: Path,
-    data: list[str],
+    data: tuple[str, ...],
     folder: Path,
     where: ClusterOptions,
     *,

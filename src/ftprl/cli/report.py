@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from ftprl.cli import startup
+from ftprl.cli import signals
+from ftprl.cli.output import FORMS
+from ftprl.cli.parameters import command, files, flag, option
 from ftprl.errors import InvalidInput
 
-_FORMATS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
 
-
-def report(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(help="Events of a run, as train --events wrote them; or of several", metavar="RUN..."),
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write [default: RUN with the extension .html]")
-    ] = None,
-    format: Annotated[str | None, typer.Option(help="html, png or svg [default: inferred from the output]")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only")] = False,
-) -> None:
+@command
+@files("runs", "Events of a run, as train --events wrote them; or of several", metavar="RUN...", type=Path)
+@option("--output", "-o", help="File to write [default: RUN with the extension .html]", type=Path)
+@option("--format", help="html, png or svg [default: inferred from the output]")
+@flag("--quiet", "-q", help="Print errors only")
+def report(runs: tuple[Path, ...], output: Path | None, format: str | None, quiet: bool) -> None:
     """Write a report of a run as an HTML page, PNG or SVG.
 
     It shows the loss beside the baseline, the receipt, the scales, the calibration and the speed.
@@ -42,7 +35,7 @@ def report(
     from ftprl.data.files import shown
     from ftprl.runlog.events import read_events
 
-    startup.loaded()
+    signals.work_begins()
 
     for run in runs:
         if run.is_dir():
@@ -73,11 +66,11 @@ def report(
 def _form(output: Path | None, format: str | None) -> Literal["html", "png", "svg"]:
     extension = None if output is None else output.suffix.lstrip(".").lower()
     chosen = format or extension or ("html" if output is None else "")
-    if extension in _FORMATS and chosen in _FORMATS and extension != chosen:
+    if extension in FORMS and chosen in FORMS and extension != chosen:
         raise InvalidInput(
             f"--format {chosen} needs an output that does not end in .{extension}, got {str(output)!r}; drop one."
         )
-    for form in _FORMATS:
+    for form in FORMS:
         if chosen == form:
             return form
     problem = f"--format needs html, png or svg, got {format!r}"

@@ -12,7 +12,12 @@ OF_OTHER_COMMANDS = {
 }
 OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
 OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
-OF_OTHER_COMMANDS |= {"probabilities": "--probabilities", "uncertainty": "--uncertainty", "row": "--row"}
+OF_OTHER_COMMANDS |= {
+    "probabilities": "--probabilities",
+    "uncertainty": "--uncertainty",
+    "row": "--row",
+    "dim": "--dim",
+}
 
 
 def as_typed(message: str, options: tuple[str, ...]) -> str:
@@ -20,8 +25,8 @@ def as_typed(message: str, options: tuple[str, ...]) -> str:
 
     Only the options that an error names are replaced, or one that its message begins with: the rest may be data.
 
-    >>> as_typed("use bits= or dim=, got bits=10 and dim=5", ("bits", "dim"))
-    'use --bits or --dim, got --bits 10 and --dim 5'
+    >>> as_typed("use lower= or upper=, got lower=1 and upper=0", ("lower", "upper"))
+    'use --lower or --upper, got --lower 1 and --upper 0'
     """
     first = re.match(r"(\w+)(?==| needs )", message)
     if first is not None and first[1] in BY_NAME:

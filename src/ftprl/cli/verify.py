@@ -5,34 +5,35 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from ftprl.cli import startup
+from ftprl.cli import signals
+from ftprl.cli.parameters import argument, command, files, flag, option
 
 
+@command
+@argument("receipt", "Receipt that ftprl certify -o wrote", type=Path)
+@files(text="Files the model was trained on, in the same order")
+@option(
+    "--rows",
+    help="Number of rows to replay, from the first: a partial check without a verdict, exit code 3",
+    type=int,
+    metavar="N",
+)
+@option("--model", help="Model that the receipt is about, to compare with the replay", type=Path, metavar="MODEL")
+@option("--against", help="Other model, if the receipt compares with one", type=Path, metavar="MODEL2")
+@flag("--numpy", help="Replay with NumPy alone, without any compiled learner; much slower")
+@flag("--json", "as_json", help="Print one line of JSON instead of text")
+@flag("--quiet", "-q", help="Print no progress")
 def verify(
-    receipt: Annotated[Path, typer.Argument(help="Receipt that ftprl certify -o wrote")],
-    data: Annotated[list[str], typer.Argument(help="Files the model was trained on, in the same order")],
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of rows to replay, from the first: a partial check without a verdict, exit code 3", metavar="N"
-        ),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Model that the receipt is about, to compare with the replay", metavar="MODEL")
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="Other model, if the receipt compares with one", metavar="MODEL2")
-    ] = None,
-    numpy: Annotated[
-        bool, typer.Option("--numpy", help="Replay with NumPy alone, without any compiled learner; much slower")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of text")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress")] = False,
-) -> None:
+    receipt: Path,
+    data: tuple[str, ...],
+    rows: int | None,
+    model: Path | None,
+    against: Path | None,
+    numpy: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
     """Recompute every number of a receipt from the data.
 
     An independent implementation, which shares no code with the learner, learns the data again.
@@ -44,14 +45,13 @@ def verify(
     from ftprl.receipt import verify_receipt
     from ftprl.runlog.events import line
 
-    startup.loaded()
+    signals.work_begins()
     listener = None if quiet else _Ticker()
     verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener, numpy=numpy)
     if not quiet and sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     print(line(verdict.to_dict()) if as_json else verdict)
-    if verdict.status != "confirmed":
-        raise typer.Exit(1 if verdict.status == "refused" else 3)
+    return {"confirmed": 0, "refused": 1}.get(verdict.status, 3)
 
 
 class _Ticker:

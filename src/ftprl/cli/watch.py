@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from ftprl.cli import startup
+from ftprl.cli import signals
+from ftprl.cli.parameters import argument, command, option
 
 
-def watch(
-    run: Annotated[
-        Path, typer.Argument(help="Events of a run, as train --events writes them; the file may come later")
-    ],
-    port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one")] = 0,
-) -> None:
+@command
+@argument("run", "Events of a run, as train --events writes them; the file may come later", type=Path)
+@option("--port", help="Port to serve on; 0 takes a free one", type=int, default=0, show_default=True)
+def watch(run: Path, port: int) -> None:
     """Serve the report of a run in a browser while it is running.
 
     The page is updated as the run goes on, can be reached from this machine only, and is served until Ctrl-C.
@@ -24,7 +20,7 @@ def watch(
     """
     from ftprl.report import Watch
 
-    startup.loaded()
+    signals.work_begins()
     server = Watch(run, port)
     print(server.url, flush=True)
     server.run()

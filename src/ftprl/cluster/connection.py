@@ -9,12 +9,13 @@ import socket
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar, final
 
-from ftprl.cluster.jobs import Faults, OrderedResults, ReadingTotals
+from ftprl.cluster.jobs import OrderedResults, ReadingTotals
 from ftprl.cluster.options import ClusterOptions
 from ftprl.data.batches import BatchesSource
 from ftprl.data.protocol import Source
 from ftprl.data.remote import Work, Workers
-from ftprl.errors import InvalidInput, Unsupported
+from ftprl.errors import InvalidInput
+from ftprl.extras import extra_imports
 from ftprl.version import __version__
 
 J = TypeVar("J")
@@ -34,17 +35,14 @@ class Cluster:
     def __init__(self, ray: Any, workers: int) -> None:
         self.ray, self.workers = ray, workers
         self.totals = ReadingTotals()
-        self.faults: Faults | None = None  # finds rows that no learner takes, where the entries of rows stay apart
-        self.exchange: Callable[[], dict[str, Any]] | None = None  # what servers and readers exchanged
 
     def summary(self) -> dict[str, Any]:
         """What the workers did so far, as JSON values."""
-        exchanged = {} if self.exchange is None else self.exchange()
-        return {"engine": "ray", "workers": self.workers, **self.totals.to_dict(), **exchanged}
+        return {"engine": "ray", "workers": self.workers, **self.totals.to_dict()}
 
     def results(self, jobs: Iterator[J], work: Work[J, R]) -> Generator[R]:
         """The results of all jobs, in the order of the jobs; a job whose worker dies is done again."""
-        ordered = OrderedResults(self.ray, work, self.workers, self.totals, self.faults)
+        ordered = OrderedResults(self.ray, work, self.workers, self.totals)
         with contextlib.closing(ordered):
             yield from ordered.results(jobs)
 
@@ -83,12 +81,8 @@ def _reader_of(source: Source) -> Callable[[Workers | None], None]:
 
 
 def _imported() -> Any:
-    try:
+    with extra_imports:
         import ray
-    except ImportError:
-        raise Unsupported(
-            "engine=ray needs the package ray, which is not installed; pip install 'ftprl[ray]'.", option="engine"
-        ) from None
     return ray
 
 

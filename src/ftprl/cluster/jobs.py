@@ -6,18 +6,15 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, final
 
-from ftprl.data.batch import Batch
 from ftprl.data.remote import Work
-from ftprl.data.remote_rows import Fault, PackedRows, entries_of
 from ftprl.errors import FtprlError, Unsupported
 
 J = TypeVar("J")
 R = TypeVar("R")
-Faults = Callable[[Batch], Iterable[Fault]]  # the rows of a batch that no learner takes
 
 _WAITING = 8  # results of a job that may wait for the learner; then its worker waits
 _PREFETCHED = 2  # results that are on this node before they are learned
@@ -59,28 +56,6 @@ def _do(work: Work[Any, Any], job: Any, skip: int) -> Iterator[tuple[Any, float]
         clock = time.perf_counter()
 
 
-def _do_apart(work: Work[Any, Any], faults: Faults, job: Any, skip: int) -> Iterator[Any]:
-    """The same in two parts: first the entries of the rows, which stay on this machine, then all else.
-
-    Whoever has got the second part can be sure that the first is there.
-    """
-    import ray
-
-    node = ray.get_runtime_context().get_node_id()
-    clock = time.perf_counter()
-    for number, result in enumerate(work(job)):
-        if number >= skip:
-            packed = [PackedRows.of(batch, tuple(faults(batch))) for batch in result.batches]
-            yield [entries_of(batch) for batch in result.batches]
-            yield with_batches(result, packed), node, time.perf_counter() - clock
-        clock = time.perf_counter()
-
-
-def with_batches(result: Any, batches: Sequence[Any]) -> Any:
-    """A result of parsing with other batches."""
-    return result._replace(batches=batches) if hasattr(result, "_replace") else replace(result, batches=list(batches))
-
-
 @final
 class _Running(Generic[J]):
     """A job under way; if its worker dies, another one does it again from the first result that is missing."""
@@ -93,7 +68,7 @@ class _Running(Generic[J]):
         exceptions = self._pool.ray.exceptions
         while True:
             try:
-                outcome = self._pool.next_of(self._generator)
+                outcome = self._pool.ray.get(next(self._generator))
             except StopIteration:
                 return
             except exceptions.RayTaskError as error:
@@ -126,16 +101,10 @@ class _Running(Generic[J]):
 class OrderedResults(Generic[J, R]):
     """As many jobs at a time as there are workers, and the next ones as soon as results are taken."""
 
-    def __init__(
-        self, ray: Any, work: Work[J, R], workers: int, totals: ReadingTotals, faults: Faults | None = None
-    ) -> None:
-        """With `faults`, which finds the rows that no learner takes, the entries of rows stay where they are read."""
-        self.ray, self.work, self.totals, self._faults = ray, work, totals, faults
-        self._sent = (ray.put(work),) if faults is None else (ray.put(work), ray.put(faults))
-        waiting = _WAITING if faults is None else 2 * _WAITING
-        streaming = {"num_returns": "streaming", "_generator_backpressure_num_objects": waiting, "max_retries": 0}
-        do = _do if faults is None else _do_apart
-        self._do, self._do_again = (ray.remote(num_cpus=count, **streaming)(do) for count in (1, 0))
+    def __init__(self, ray: Any, work: Work[J, R], workers: int, totals: ReadingTotals) -> None:
+        self.ray, self.work, self.totals, self._sent = ray, work, totals, ray.put(work)
+        streaming = {"num_returns": "streaming", "_generator_backpressure_num_objects": _WAITING, "max_retries": 0}
+        self._do, self._do_again = (ray.remote(num_cpus=count, **streaming)(_do) for count in (1, 0))
         self._queue: queue.SimpleQueue[_Running[J] | BaseException | None] = queue.SimpleQueue()
         self._free = threading.Semaphore(workers)
         self._ready: queue.Queue[tuple[R, float] | BaseException | None] = queue.Queue(_PREFETCHED)
@@ -149,18 +118,7 @@ class OrderedResults(Generic[J, R]):
         processor, which the others may hold.
         """
         do = self._do_again if again else self._do
-        return do.remote(*self._sent, job, skip)
-
-    def next_of(self, generator: Any) -> tuple[Any, float]:
-        """The next result and the seconds it took; rows whose entries stay elsewhere have a handle for them."""
-        if self._faults is None:
-            outcome: tuple[Any, float] = self.ray.get(next(generator))
-            return outcome
-        handle = next(generator)
-        result, node, seconds = self.ray.get(next(generator))
-        self.totals.bytes += sum(packed.nbytes for packed in result.batches)
-        batches = [packed.batch(handle, number, node) for number, packed in enumerate(result.batches)]
-        return with_batches(result, batches), seconds
+        return do.remote(self._sent, job, skip)
 
     def results(self, jobs: Iterator[J]) -> Generator[R]:
         """All results, in order."""
@@ -180,7 +138,7 @@ class OrderedResults(Generic[J, R]):
             result, seconds = outcome
             rows, size = self.work.size(result)
             self.totals.rows += rows
-            self.totals.bytes += size if self._faults is None else 0  # else what was sent of them is counted
+            self.totals.bytes += size
             self.totals.reading_seconds += seconds
             yield result
 

@@ -1,7 +1,7 @@
-"""Versions of files on a shared path, such as s3://bucket/run: one counts once its manifest, written last, is whole.
+"""Versions of a file on a shared path, such as s3://bucket/run: one counts once its manifest, written last, is whole.
 
-    00000012-5d1f0a9c.run           the files of version 12
-    00000012-5d1f0a9c.manifest      JSON: their names, sizes and SHA-256, and the SHA-256 of that
+    00000012-5d1f0a9c.run           version 12
+    00000012-5d1f0a9c.manifest      JSON: its size and SHA-256, and the SHA-256 of that
 
 No file is ever written twice, so nothing depends on a file system that renames or replaces. A writer that is killed
 leaves files without a manifest, which nobody reads and a later version removes; two writers at once, a process that was
@@ -14,29 +14,28 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, final
 
 from ftprl.data.files import shown
 from ftprl.data.uris import resolved, unreachable
 from ftprl.errors import BadModel, InvalidInput
 
-Writer = Callable[[Any], object]  # writes one file to a stream
+Writer = Callable[[Any], object]  # writes a file to a stream
 
-_FORMAT, _FORMAT_VERSION = "ftprl-versions", 1
-_MANIFEST = "manifest"
+_FORMAT, _FORMAT_VERSION = "ftprl-versions", 2
+_FILE, _MANIFEST = "run", "manifest"
 _NAME = re.compile(r"(\d{8,})-([0-9a-f]{8})\.([a-z0-9-]+)")
 _WITH_FOLDERS = ("local", "hdfs")  # file systems on which a folder that is missing is a mistake; buckets have none
 _KEPT = 2  # versions: the last one, and one to go back to
 
 
 @final
-class Version(NamedTuple):
-    """A complete version: its number, the stem of its files, and the size and SHA-256 of each."""
+class _Entry(NamedTuple):
+    """The size and the SHA-256 of a file."""
 
-    number: int
-    stem: str
-    files: dict[str, tuple[int, str]]
+    size: int
+    sha256: str
 
 
 @final
@@ -56,8 +55,8 @@ class _Counted:
         self.size += count
         return count
 
-    def entry(self) -> list[Any]:
-        return [self.size, self._digest.hexdigest()]
+    def entry(self) -> _Entry:
+        return _Entry(self.size, self._digest.hexdigest())
 
 
 @final
@@ -91,56 +90,40 @@ class VersionedFolder:
                 option=self._option,
             )
 
-    def write(self, files: Mapping[str, Writer]) -> Version:
-        """Write the next version, its manifest last, and remove those before the last two."""
-        stem = self.next_stem()
-        return self.commit(stem, {name: self.put(stem, name, write) for name, write in files.items()})
-
-    def next_stem(self) -> str:
-        """How the names of the files of the next version begin."""
+    def write(self, write: Writer) -> int:
+        """Write the next version, its manifest last, and remove those before the last two; returns its number."""
         number = 1 + max((int(match[1]) for match in self._listed()), default=0)
-        return f"{number:08d}-{os.urandom(4).hex()}"
-
-    def put(self, stem: str, name: str, write: Writer) -> list[Any]:
-        """Write one file of a version that is not complete yet; its size and SHA-256."""
+        stem = f"{number:08d}-{os.urandom(4).hex()}"
         try:
-            return self._put(f"{stem}.{name}", write)
-        except Exception as error:
-            raise unreachable(self.uri, error) from None
-
-    def commit(self, stem: str, entries: Mapping[str, list[Any]]) -> Version:
-        """Write the manifest of a version whose files are all there, and remove those before the last two."""
-        number = int(stem.partition("-")[0])
-        try:
-            body = json.dumps({"format": _FORMAT, "version": _FORMAT_VERSION, "files": dict(entries)}, sort_keys=True)
+            entry = self._put(f"{stem}.{_FILE}", write)
+            content = {"format": _FORMAT, "version": _FORMAT_VERSION, **entry._asdict()}
+            body = json.dumps(content, sort_keys=True)
             digest = hashlib.sha256(body.encode()).hexdigest()
             self._put(f"{stem}.{_MANIFEST}", lambda out: out.write(f"{digest}\n{body}\n".encode()))
         except Exception as error:
             raise unreachable(self.uri, error) from None
         self._remove_before(number)
-        return Version(number, stem, {name: (size, sha) for name, (size, sha) in entries.items()})
+        return number
 
-    def latest(self) -> Version | None:
+    def latest(self) -> bytes | None:
         """The newest version that is complete; None if there is none."""
         manifests = [match for match in self._listed() if match[3] == _MANIFEST]
         for match in sorted(manifests, key=lambda match: (int(match[1]), match[2]), reverse=True):
-            version = self._parsed(int(match[1]), f"{match[1]}-{match[2]}")
-            if version is not None:
-                return version
+            stem = f"{match[1]}-{match[2]}"
+            entry = self._entry(stem)
+            if entry is None:
+                continue
+            body = self._get(f"{stem}.{_FILE}")
+            if hashlib.sha256(body).hexdigest() != entry.sha256:
+                raise BadModel(
+                    f"{shown(self.uri)}: expected version {int(match[1])} as it was written, got other bytes; start"
+                    " anew."
+                )
+            return body
         return None
 
-    def read(self, version: Version, name: str) -> bytes:
-        """The bytes of one file of a version."""
-        body = self._get(f"{version.stem}.{name}")
-        if (len(body), hashlib.sha256(body).hexdigest()) != version.files[name]:
-            raise BadModel(
-                f"{shown(self.uri)}: expected version {version.number} as it was written, got other bytes of {name};"
-                " start anew."
-            )
-        return body
-
-    def _parsed(self, number: int, stem: str) -> Version | None:
-        """A version by its manifest; None if that was cut off or if a file is not there as it should be."""
+    def _entry(self, stem: str) -> _Entry | None:
+        """What a manifest says of its version; None if it was cut off, or if the file has another size."""
         digest, _, rest = self._get(f"{stem}.{_MANIFEST}").partition(b"\n")
         body = rest.removesuffix(b"\n")
         if hashlib.sha256(body).hexdigest().encode() != digest:
@@ -151,10 +134,8 @@ class VersionedFolder:
                 f"{shown(self.uri)}: expected versions of format {_FORMAT_VERSION}, got {content.get('version')!r:.40};"
                 " use the ftprl that wrote them."
             )
-        files = {name: (int(size), str(sha)) for name, (size, sha) in content["files"].items()}
-        infos = self._system.get_file_info([f"{self._path}/{stem}.{name}" for name in files])
-        are_whole = all(info.size == size for info, (size, _) in zip(infos, files.values(), strict=True))
-        return Version(number, stem, files) if are_whole else None
+        entry = _Entry(int(content["size"]), str(content["sha256"]))
+        return entry if self._system.get_file_info(f"{self._path}/{stem}.{_FILE}").size == entry.size else None
 
     def _listed(self) -> list[re.Match[str]]:
         """The files of all versions, complete or not."""
@@ -167,7 +148,7 @@ class VersionedFolder:
             raise unreachable(self.uri, error) from None
         return [match for name in names if (match := _NAME.fullmatch(name))]
 
-    def _put(self, name: str, write: Writer) -> list[Any]:
+    def _put(self, name: str, write: Writer) -> _Entry:
         with self._system.open_output_stream(f"{self._path}/{name}", compression=None) as out:
             counted = _Counted(out)
             write(counted)

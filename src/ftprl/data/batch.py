@@ -14,12 +14,11 @@ from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ftprl._core import NameTable, NewNames
-    from ftprl.data.remote_rows import RemoteRows
 
 Vector = NDArray[np.float64]
 Values = NDArray[np.float32] | NDArray[np.float64]
 _NO_TEXTS: Mapping[float, str] = {}  # of most batches; nobody changes it
-_LAST_PARTS = (None, None, _NO_TEXTS, None)  # names, delay, label_texts and remote of most batches
+_LAST_PARTS = (None, _NO_TEXTS)  # names and label_texts of most batches
 Row = Mapping[int, float] | Iterable[tuple[int, float]]
 
 
@@ -67,10 +66,8 @@ class Batch:
     Distinct indices within a row are the promise of whoever makes a batch; `from_rows` and `from_csr` see to it.
     `is_private` is whether nobody else can write to the arrays: true of what a parser, `from_rows` or `from_csr` makes.
     A model learns from a copy of other batches, since another thread could change an index after it was checked.
-    `names` are the names of features that these rows have and earlier ones did not, where names are kept. `delay` is
-    after how many rows the label of each arrives, where a column says that. `label_texts` are the labels of classes
-    that are text, by the codes that stand for them in `y`. `remote` is set when another process has the entries of the
-    rows: `indices` and `values` are then empty.
+    `names` are the names of features that these rows have and earlier ones did not, where names are kept. `label_texts`
+    are the labels of classes that are text, by the codes that stand for them in `y`.
     """
 
     indptr: NDArray[np.int64]
@@ -83,9 +80,7 @@ class Batch:
     tags: tuple[str, ...] | None = None
     is_private: bool = field(default=False, init=False, repr=False)
     names: RowNames | None = field(default=None, init=False, repr=False)
-    delay: Vector | None = field(default=None, init=False, repr=False)
     label_texts: Mapping[float, str] = field(default_factory=dict, init=False, repr=False)
-    remote: RemoteRows | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -128,16 +123,14 @@ class Batch:
             None if self.tags is None else self.tags[start:stop],
             self.is_private,
             None if self.names is None else self.names[start:stop],
-            None if self.delay is None else self.delay[start:stop],
             self.label_texts,
-            None if self.remote is None else self.remote[start:stop],
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
         """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
 
-        The last parts are `is_private` and, where there are any, `names`, `delay`, `label_texts` and `remote`.
+        The last parts are `is_private` and, where there are any, `names` and `label_texts`.
         """
         for part in parts:
             if isinstance(part, np.ndarray):
@@ -172,7 +165,7 @@ class Batch:
         if self.is_private:
             return self
         arrays = (self.indptr.copy(), self.indices.copy(), self.values.copy(), self.y.copy(), self.weight.copy())
-        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True, self.names, self.delay)
+        return Batch.trusted(*arrays, self.first_row, self.origin, self.tags, True, self.names)
 
     def cut(self, rows: int) -> Iterator[Batch]:
         """The same rows in pieces of at most `rows`."""

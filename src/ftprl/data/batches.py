@@ -41,7 +41,7 @@ _TAIL = 32  # bytes: the length of the footer, its fingerprint, the version, and
 _LARGEST_FOOTER = 1 << 30
 _BLOCK_ROWS, _BLOCK_ENTRIES = 16384, 1 << 19
 _INT64, _UINT32, _FLOAT64 = np.dtype(np.int64), np.dtype(np.uint32), np.dtype(np.float64)
-_KINDS = ("label", "weight", "delay_column", "ignore", "categorical", "numeric", "text")
+_KINDS = ("label", "weight", "ignore", "categorical", "numeric", "text")
 
 
 class _Block(NamedTuple):
@@ -164,8 +164,6 @@ def _other(file: str, name: str, made: Any, wanted: Any) -> InvalidInput:
 @final
 class BatchesSource(Source):
     """A file of batches; `files` and what `describe` shows may be those of the data it was made from."""
-
-    reading_effort = "none"  # how much time is left for learning: see training/threads.py
 
     def __init__(
         self, path: str, *, on_bad_row: str = "raise", files: tuple[str, ...] | None = None, names: bool | str = False
@@ -295,7 +293,7 @@ class BatchesSource(Source):
         names = None if new_names is None else RowNames(new_names, 0, rows)
         first_row, origin = self._starts[number], self._origin
         return Batch.trusted(
-            indptr, indices, values, y, weight, first_row, origin, tags, True, names, None, self._label_texts
+            indptr, indices, values, y, weight, first_row, origin, tags, True, names, self._label_texts
         )
 
     def _tags(self, content: NDArray[np.uint8], number: int) -> tuple[str, ...] | None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-from ftprl._core import FrameBatch, ParquetBatch
 from ftprl.data import frames
 from ftprl.data.parts import ORIGIN, Parts, are_records, split
 from ftprl.data.vectors import RowVectors
@@ -29,7 +28,7 @@ class Block:
     first: int
     rows: int
     columns: list[tuple[int, bytes]]  # of the batch
-    batch: pa.RecordBatch | ParquetBatch | FrameBatch
+    batch: pa.RecordBatch
     records: list[Any] | None = None
     file: int = 0
     group: int = 0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
-from ftprl._core import columns_with_dictionaries
 from ftprl.data.files import STDIN, is_uri, shown
 from ftprl.errors import BadFormat, InvalidInput
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
-_END_BYTES = 8  # behind the metadata: its length, and the name of the format
 _ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
 
 
@@ -52,7 +50,7 @@ class ParquetColumns:
         with _system_memory():
             file = pq.ParquetFile(raw, pre_buffer=False)
             self.schema = _with_categories(file.schema_arrow, file.metadata.metadata)
-            texts = _dictionaries(raw, file, categories)
+            texts = _texts(file.schema_arrow, categories)
             self._texts = frozenset(texts)
             if texts:
                 file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
@@ -110,24 +108,15 @@ def _system_memory() -> Iterator[None]:
         pa.set_memory_pool(before)
 
 
-def _dictionaries(raw: Any, file: Any, columns: Sequence[str]) -> list[str]:
-    """Those of some columns that are text and have a dictionary; to make one of other columns takes long.
+def _texts(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
+    """Return those of some columns that are text.
 
-    Where dictionaries are is not looked up with pyarrow: damaged numbers there would end the process.
+    Which of them the file has as dictionaries is not looked up: damaged numbers there would end the process.
     """
     from pyarrow import types
 
-    size = raw.size()
-    raw.seek(size - _END_BYTES)
-    length = int.from_bytes(raw.read(4), "little")
-    raw.seek(max(0, size - _END_BYTES - length))
-    with_dictionaries = {name.decode() for name in columns_with_dictionaries(raw.read(length))}
-    chosen: list[str] = []
-    for name in columns:
-        if name in with_dictionaries and name in file.schema_arrow.names:
-            type = file.schema_arrow.field(name).type
-            chosen += [name] if types.is_string(type) or types.is_binary(type) else []
-    return chosen
+    fields = [schema.field(name) for name in columns if name in schema.names]
+    return [field.name for field in fields if types.is_string(field.type) or types.is_binary(field.type)]
 
 
 @final

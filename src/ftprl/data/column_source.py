@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
-from ftprl._core import ParquetBatch
 from ftprl.data import frames, nested, partitions
 from ftprl.data.batch import Batch
 from ftprl.data.blocks import Block, block_of
@@ -20,7 +19,6 @@ from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.frame_blocks import FramePosition, FrameSettings
 from ftprl.data.frame_opening import known_plan_of, settings_for_plan
 from ftprl.data.options import LONGEST_USUAL_ROW, ReadingOptions
-from ftprl.data.parquet import HeldPages, ParquetPages, open_pages
 from ftprl.data.protocol import BESIDE, Description, Position
 from ftprl.data.remote import check_here
 from ftprl.data.remote_columns import PartSource
@@ -40,7 +38,6 @@ class FileBlocks:
     format: str
     kinds: Mapping[str, str]
     optional: Sequence[str] = ()  # kinds of columns that a file may lack
-    held: HeldPages = field(default_factory=HeldPages)  # the first file, with the rows of the sample
     shapes: Mapping[str, str] = field(default_factory=dict)  # what a cell of each column has in the first file
 
     @property
@@ -73,11 +70,6 @@ class FileBlocks:
 
     def _blocks_of(self, number: int, first: int, stop: int | None = None, *, threads: bool = False) -> Iterator[Block]:
         file, name = self.files[number], shown(self.files[number])
-        pages = self._pages(file) if self.format == "parquet" else None
-        if pages is not None:
-            with closing(pages):
-                yield from self._blocks_of_pages(pages, number, first, stop)
-            return
         categories = [name for name, kind in self.kinds.items() if kind == "categorical"]
         with closing(open_column_file(file, self.format, categories)) as opened:
             keys = self._keys(file, opened)
@@ -93,26 +85,6 @@ class FileBlocks:
                     part_of: dict[str, Any] = {"file": number, "group": group, "origin": name, "part": part}
                     yield from block_of(cells, start, batch.num_rows, {}, {}, **part_of)
                     start += batch.num_rows
-
-    def _pages(self, file: str) -> ParquetPages | None:
-        """A file that the core reads itself."""
-        return self.held.take(file, self.kinds) or open_pages(file, self.kinds)
-
-    def _blocks_of_pages(self, pages: ParquetPages, number: int, first: int, stop: int | None) -> Iterator[Block]:
-        """The same of a file that the core reads itself."""
-        name = shown(self.files[number])
-        frames.check_names(pages.names, name)
-        frames.check_columns(pages.names, self.kinds, self.optional, name)
-        for leaf in pages.leaves:
-            frames.check_shape(leaf.name, nested.ONE_VALUE, f"a {leaf.type}", self.kinds, self.shapes, name)
-        used = [one for one in pages.names if self.kinds.get(one, "ignore") != "ignore"]
-        columns = frames.codes([(self.kinds[one], one, None) for one in used])
-        for group in range(first, pages.groups if stop is None else stop):
-            start = 0
-            for batch in pages.batches(group, self.kinds):
-                part = f"{pages.part} {group}: "
-                yield Block(start, batch.num_rows, columns, batch, None, number, group, name, part)
-                start += batch.num_rows
 
     def _keys(self, file: str, opened: ColumnFile) -> dict[str, str | None]:
         """The partition of a file; a column of the file itself comes first."""
@@ -225,10 +197,10 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
     if options.max_row != LONGEST_USUAL_ROW:
         raise InvalidInput(f"max_row= is for files of text, {why}", option="max_row")
     named, plan = named_columns(options), known_plan_of(options)
-    name, held, shapes = shown(files[0]), HeldPages(), dict[str, str]()
+    name, shapes = shown(files[0]), dict[str, str]()
     try:
         if plan is None:
-            heads, held = _heads(files, options.format, named)
+            heads = _heads(files, options.format, named)
             shapes = frames.shapes_of(heads)
             plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
     except InvalidInput as error:
@@ -240,26 +212,17 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> ColumnSource:
         return _label_texts(FileBlocks(files, options.format or "", kinds, ("ignore",)))
 
     settings = settings_for_plan(options, plan, label_texts, options.format)
-    return ColumnSource(FileBlocks(files, options.format, kinds, optional, held, shapes), settings)
+    return ColumnSource(FileBlocks(files, options.format, kinds, optional, shapes), settings)
 
 
-def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> tuple[list[ColumnHead], HeldPages]:
-    """What is known of the columns by the first file, and that file if the core reads it."""
-    kinds = named.kinds()
-    pages = open_pages(files[0], kinds) if format == "parquet" and not any(map(partitions.keys_of, files)) else None
-    if pages is not None:
-        try:
-            frames.check_names(pages.names, shown(files[0]))
-            return pages.heads(kinds, SAMPLE_ROWS), HeldPages(pages)
-        except BaseException:
-            pages.close()
-            raise
+def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[ColumnHead]:
+    """What is known of the columns by the first file."""
     with closing(open_column_file(files[0], format)) as opened:
         fields = flat_schema(opened, shown(files[0]))
         first = _first_rows(files[0], format, opened, fields, named.ignore)
         keys = [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
         heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], format)))
-        return heads + [_head_of_folders(key, files) for key in keys], HeldPages()
+        return heads + [_head_of_folders(key, files) for key in keys]
 
 
 def _other_heads(files: Sequence[str], format: str) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
@@ -314,16 +277,9 @@ def _label_texts(reader: FileBlocks) -> list[str]:
     values: list[Any] = []
     with closing(blocks):
         for block in blocks if label else ():
-            values += _cells_of(block)[: SAMPLE_ROWS - len(values)]
+            values += (
+                block.batch.column(0).slice(0, SAMPLE_ROWS - len(values)).to_pylist() if block.columns[0][1] else []
+            )
             if len(values) == SAMPLE_ROWS:
                 break
     return frames.distinct_texts(list(dict.fromkeys(values)))
-
-
-def _cells_of(block: Block) -> list[Any]:
-    """The cells of a block of one column; none if the column is not there."""
-    if not block.columns or not block.columns[0][1]:
-        return []
-    batch: Any = block.batch
-    values: list[Any] = batch.values(0) if isinstance(batch, ParquetBatch) else batch.column(0).to_pylist()
-    return values

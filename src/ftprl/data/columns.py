@@ -13,7 +13,7 @@ from ftprl.data.protocol import KINDS
 from ftprl.errors import InvalidInput
 
 NAMED = (  # by options
-    *("ignore", "label", "weight", "delay_column", "categorical", "numeric", "text", "boolean", "date", "bucket"),
+    *("ignore", "label", "weight", "categorical", "numeric", "text", "boolean", "date", "bucket"),
 )
 FEATURES = ("categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket")
 WITH_NUMBERS = ("date", "timestamp", "bucket")  # kinds for which the sample gives numbers

@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, final
-
-from numpy.typing import ArrayLike
+from typing import Any, NamedTuple, Unpack, final
 
 from ftprl.data.files import expand, shown, suffixes
-from ftprl.data.ngrams import NAMES, GramsOption
-from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, SEPARATORS, TABLES, Columns, ReadingOptions
+from ftprl.data.ngrams import NAMES
+from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, SEPARATORS, TABLES, OpenOptions, ReadingOptions
 from ftprl.data.parts import Parts, as_data
 from ftprl.data.protocol import Source
 from ftprl.errors import InvalidInput
+from ftprl.options.keywords import complete, has_keywords
 
 
 @final
@@ -53,10 +52,8 @@ FILE_FORMATS = (
     FileFormat("parquet", (".parquet", ".parq", ".pq"), "ftprl.data.column_source"),
     FileFormat("tsv", (".tsv", ".tab"), "ftprl.data.text_tables"),
     FileFormat("vw", (".vw",), "ftprl.data.text_lines"),
-    FileFormat("vwjson", (".vwjson",), "ftprl.data.text_lines"),
 )
-_LINES = ("vw", "vwjson")  # formats of names without columns
-_NAMED = (*TABLES, *_LINES)  # formats of named features, all hashed alike
+_NAMED = (*TABLES, "vw")  # formats of named features, all hashed alike
 OBJECT_FORMATS = (
     ObjectFormat("Batch objects", "ftprl.data.memory", None),
     ObjectFormat("a data frame (pandas, Polars, pyarrow, or any other that Arrow reads)", "ftprl.data.frames", _NAMED),
@@ -78,46 +75,14 @@ BY_SUFFIX = {suffix: format for format in FILE_FORMATS for suffix in format.suff
 BY_NAME = {format.name: format for format in FILE_FORMATS}
 
 
-def open(
-    data: Any,
-    format: str | None = None,
-    *,
-    y: ArrayLike | None = None,
-    dim: int | None = None,
-    seed: int = 0,
-    intercept: bool = False,
-    label: str | int | None = None,
-    weight: str | int | ArrayLike | None = None,
-    delay_column: str | int | None = None,
-    ignore: Columns = (),
-    categorical: Columns = (),
-    numeric: Columns = (),
-    text: Columns = (),
-    boolean: Columns = (),
-    date: Columns = (),
-    bucket: Columns = (),
-    missing: str | None = None,
-    positive: str | float | None = None,
-    sep: str | None = None,
-    quote: str | None = None,
-    header: bool = True,
-    on_bad_row: str = "raise",
-    max_row: int = 16_000_000,
-    columns: Mapping[str, str] | None = None,
-    order: Sequence[str] | None = None,
-    sampled: Mapping[str, Sequence[float]] | None = None,
-    other_columns: bool = True,
-    labelled: bool = False,
-    loss: str = "logistic",
-    dtype: str = "float32",
-    block_size: int = 1 << 22,
-    names: bool | str = False,
-    interactions: str | Sequence[str] | Sequence[Sequence[str]] = (),
-    ngrams: GramsOption = None,
-    skips: GramsOption = None,
-    char_ngrams: GramsOption = None,
-) -> Source:
+_KEYWORDS = ReadingOptions._field_defaults
+
+
+@has_keywords(_KEYWORDS)
+def open(data: Any, **settings: Unpack[OpenOptions]) -> Source:
     """Open files, a data frame, dicts, an array, a matrix or `Batch` objects as a `Source` of batches.
+
+    The data options of `ftprl.train` are keywords here too (docs/options.md).
 
     Parameters
     ----------
@@ -126,9 +91,6 @@ def open(
         list of these; a data frame (pandas, Polars, pyarrow, or any other with the Arrow PyCapsule interface); dicts;
         a NumPy array; a SciPy CSR or CSC matrix; a `Batch`. Lists and iterators of these are read part by part; a part
         may be `(data, y)` or `(data, y, weight)`.
-    format
-        "csv", "tsv", "jsonl", "parquet", "arrow", "orc", "vw", "vwjson" or "libsvm" [default: inferred from the file
-        extension].
     y, weight
         For data in memory: one label and one weight per row. For tables `weight` may be the column with the weight.
     dim
@@ -137,25 +99,6 @@ def open(
         Seed of the hash of feature names.
     intercept
         Put a 1 into the last cell of every row, for a learner without an intercept of its own.
-    label
-        The column with the label.
-    delay_column
-        The column with the number of rows after which the label of a row arrives.
-    ignore, categorical, numeric, text, boolean, date
-        Columns to leave out, and columns of categories, of numbers, of text, of true and false, and of dates or times
-        [default: inferred from the first rows].
-    bucket
-        Columns of numbers to cut into quantile buckets, 32 or as many as `"age=8"` asks for.
-    missing
-        "indicator" for a feature `column is missing`, or "ignore" [default: "indicator"].
-    positive
-        The label that counts as 1 where a loss has two classes; all others are -1.
-    sep, quote, header
-        The separator and the quote character of tables, and whether the first row has the names of the columns.
-    on_bad_row
-        "raise", or "skip" to leave rows that cannot be read out and count them.
-    max_row
-        The longest row in bytes.
     columns
         The kind of each column, as another source has settled them (`Source.to_dict`). Files may then lack the label
         and the weight, unless `labelled`.
@@ -170,11 +113,6 @@ def open(
         "float32" or "float64", of the values.
     block_size
         Bytes read at a time.
-    interactions
-        Products of features of two to four columns or namespaces, such as "user:ad"; * is any.
-    ngrams, skips, char_ngrams
-        The longest n-gram of words of text columns or VW namespaces, how many words one may leave out, and how many
-        characters the pieces of words have: a number for all, or `"body=2"`.
     names
         Keep the names of features, for a model that shows them: `Batch.names`. With "all" none is missed, as bounds by
         name need it; otherwise one in some thousands may be.
@@ -183,50 +121,15 @@ def open(
     --------
     >>> open("clicks.csv.gz", label="click", ignore=["id"])  # doctest: +SKIP
     """
-    options = ReadingOptions(
-        format=format,
-        y=y,
-        dim=dim,
-        seed=seed,
-        intercept=intercept,
-        label=label,
-        weight=weight,
-        delay_column=delay_column,
-        ignore=ignore,
-        categorical=categorical,
-        numeric=numeric,
-        text=text,
-        boolean=boolean,
-        date=date,
-        bucket=bucket,
-        missing=missing,
-        positive=positive,
-        sep=sep,
-        quote=quote,
-        header=header,
-        on_bad_row=on_bad_row,
-        max_row=max_row,
-        columns=columns,
-        order=order,
-        sampled=sampled,
-        other_columns=other_columns,
-        labelled=labelled,
-        loss=loss,
-        dtype=dtype,
-        block_size=block_size,
-        names=names,
-        interactions=interactions,
-        ngrams=ngrams,
-        skips=skips,
-        char_ngrams=char_ngrams,
-    )
+    passed = {name: value for name, value in settings.items() if value is not None}
+    options = ReadingOptions(**complete("open", _KEYWORDS, passed))
     options.check()
     data = as_data(data)
     if not are_paths(data):
         return _open_object(data, options)
     options.refuse(("y",), " is for data in memory, got files; name the column with label=.", option="label")
     files = expand(data)
-    chosen = BY_NAME[BATCHES] if are_batches(files) else _format_of(files, format)
+    chosen = BY_NAME[BATCHES] if are_batches(files) else _format_of(files, options.format)
     options = options if chosen.name == BATCHES else options._replace(format=chosen.name)
     source: Source = import_module(chosen.module).open_files(files, options)
     return source
@@ -251,12 +154,12 @@ def are_paths(data: Any) -> bool:
 def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = None) -> dict[str, Any]:
     """The settings with which the data of a model was read, for other data of the same kind.
 
-    Formats with columns replace each other, and so do VW text and VW's JSON, and libsvm files and matrices.
+    Formats with columns replace each other, and so do libsvm files and matrices.
     """
     kept = reading.get("format")
     if are_batches(data):
         return dict(reading)
-    if kept in _LINES and any(reading.get(name) for name in NAMES):
+    if kept == "vw" and any(reading.get(name) for name in NAMES):
         _check_order(reading, data, format)
     if not are_paths(data):
         return _settings_for_object(reading, _object_format(data))
@@ -280,19 +183,19 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
             f" pass {tables} files, a data frame, or dicts.",
             option="format",
         )
-    if kept in _LINES and wanted in TABLES and wanted not in ("csv", "tsv"):  # a feature is what its name and value say
+    if kept == "vw" and wanted in TABLES and wanted not in ("csv", "tsv"):  # a feature is what its name and value say
         own = {name: value for name, value in reading.items() if name in _UNNAMED}
         return own | {"format": wanted} | ({"columns": {}} if wanted == JSON_LINES else {})
-    return dict(reading) | ({"format": wanted} if kept == ARRAYS or (kept in _LINES and wanted in _LINES) else {})
+    return dict(reading) | ({"format": wanted} if kept == ARRAYS else {})
 
 
 def _check_order(reading: Mapping[str, Any], data: Any, format: str | None) -> None:
     """Refuse data whose rows do not say in which order the features of a namespace come."""
     name = BY_SUFFIX.get(suffixes(expand(data)[0])[0]) if are_paths(data) and format is None else None
-    if (format if name is None else name.name) not in _LINES:
+    if (format if name is None else name.name) != "vw":
         raise InvalidInput(
             f"data needs the features of a namespace in their order, for the n-grams of the model, got"
-            f" {'other files' if are_paths(data) else 'data in memory'}; pass files of {' or '.join(_LINES)}."
+            f" {'other files' if are_paths(data) else 'data in memory'}; pass VW text."
         )
 
 

@@ -11,7 +11,6 @@ from ftprl.data.blocks import BlockReader
 from ftprl.data.columns import ColumnPlan, known_plan, settle
 from ftprl.data.frame_blocks import FrameSettings
 from ftprl.data.frame_source import FrameSource
-from ftprl.data.frame_stream import StreamBlocks, stream_of
 from ftprl.data.interactions import checked, parse
 from ftprl.data.labels import of_values
 from ftprl.data.ngrams import checked as checked_grams
@@ -19,7 +18,7 @@ from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM, FRAME, LONGEST_USUAL_ROW, RECORDS, ReadingOptions
 from ftprl.data.parts import Parts, split
 from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_kinds, named_columns
+from ftprl.data.tables import SAMPLE_ROWS, check_kinds, named_columns
 from ftprl.data.vectors import RowVectors
 from ftprl.errors import InvalidInput
 
@@ -28,9 +27,6 @@ def open_frames(data: Any, options: ReadingOptions) -> FrameSource:
     """A frame, or frames in parts, as a source."""
     named, vectors = named_columns(_without_vectors(options)), _vectors(options)
     if not isinstance(data, Parts):
-        source = None if vectors or options.format == RECORDS else _open_stream(data, options, named)
-        if source is not None:
-            return source
         data = Parts((frames.table_of(data),), is_one_shot=False)
         for vector in vectors.values():  # of parts it is known at the end
             vector.check_length(len(data.first))
@@ -69,22 +65,6 @@ def _head_of_part(part: Any) -> tuple[list[Any], frames.FirstCells]:
         return {name: column for name, column in _first_cells(table).items() if name in names}
 
     return nested.flat_fields(table.schema), cells
-
-
-def _open_stream(data: Any, options: ReadingOptions, named: NamedColumns) -> FrameSource | None:
-    """A frame that is read without pyarrow; None for any other."""
-    stream = stream_of(data)
-    if stream is None:
-        return None
-    frames.check_names(stream.names, "data")
-    plan, format = known_plan_of(options), options.format or FRAME
-    if plan is None:
-        plan = settle(*frames.decide(stream.heads(), named), named.bucket, options.missing)
-    if not stream.suits(plan.kinds, _optional(options, format)):
-        return None
-    _check_options(options)
-    settings = settings_for_plan(options, plan, lambda: stream.label_texts(_label_of(plan.kinds)), format)
-    return FrameSource(StreamBlocks(stream, plan.kinds), settings)
 
 
 def open_records(data: Parts, options: ReadingOptions) -> FrameSource:

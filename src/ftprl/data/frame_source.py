@@ -91,8 +91,6 @@ class Blocks(Protocol):
 class FrameSource(Source):
     """Data frames or dicts as batches; `ftprl.data.open` makes one."""
 
-    reading_effort = "columns"  # how much time is left for learning: see training/threads.py
-
     def __init__(self, reader: Blocks, settings: FrameSettings) -> None:
         self._reader, self._settings = reader, settings
         self._reading = _Reading(FramePosition())  # the last one

@@ -173,7 +173,8 @@ def sample_of(name: str, column: pa.ChunkedArray, kind: str) -> ColumnSample:
     cells = column.combine_chunks()
     cells = cells.chunk(0) if hasattr(cells, "num_chunks") else cells
     read = readable(name, cells, kind)
-    return ColumnSample(*sample_cells([read.__arrow_c_array__()], None, len(read), kind == "bucket"))
+    schema, array = read.__arrow_c_array__()
+    return ColumnSample(*sample_cells(schema, array, kind == "bucket"))
 
 
 def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -> dict[str, str]:

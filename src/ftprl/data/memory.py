@@ -44,8 +44,6 @@ class MemorySource(Source):
     matrix need not be copied as a whole. How many `rows` there are is None for an iterator, which can be read once.
     """
 
-    reading_effort = "none"  # how much time is left for learning: see training/threads.py
-
     def __init__(
         self,
         make_batches: Callable[[int], Iterable[Batch]],

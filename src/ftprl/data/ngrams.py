@@ -20,7 +20,6 @@ _WANTED = {
     " 3, 3-5 or body=3-5",
 }
 
-GramsOption = int | str | Sequence[str] | Mapping[str, Any] | None
 Rule = tuple[bytes, int, int, int, int]  # as the core takes it: name, words, skips, shortest and longest piece
 
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, final
 
 from ftprl.check import dimension
 from ftprl.errors import InvalidInput
+from ftprl.options.checks import check_values
+from ftprl.options.option import Columns
+from ftprl.options.table import DataOptions
 
-Columns = str | int | Sequence[str | int]
-LONGEST_ROW = 2**40  # bytes that max_row may allow
 DIM = 2**22  # cells of the table for names, which are hashed
 ARRAYS = "arrays"  # the format of data in memory whose features are numbered
 FRAME = "frame"  # that of frames, whose columns are known
@@ -23,7 +24,6 @@ _KINDS = ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket
 OF_TABLES = (
     "label",
     "weight",
-    "delay_column",
     *_KINDS,
     "missing",
     "columns",
@@ -32,6 +32,24 @@ OF_TABLES = (
     "sep",
     "quote",
 )  # options for columns alone
+
+
+class OpenOptions(DataOptions, total=False):
+    """The keywords of `ftprl.data.open`: the data options of the table, and what a model knows of its data."""
+
+    y: Any
+    dim: int | None
+    seed: int
+    intercept: bool
+    columns: Mapping[str, str] | None
+    order: Sequence[str] | None
+    sampled: Mapping[str, Sequence[float]] | None
+    other_columns: bool
+    labelled: bool
+    loss: str
+    dtype: str
+    block_size: int
+    names: bool | str
 
 
 @final
@@ -45,7 +63,6 @@ class ReadingOptions(NamedTuple):
     intercept: bool = False
     label: str | int | None = None
     weight: Any = None
-    delay_column: str | int | None = None
     ignore: Columns = ()
     categorical: Columns = ()
     numeric: Columns = ()
@@ -80,17 +97,9 @@ class ReadingOptions(NamedTuple):
             raise InvalidInput(
                 f"dim= needs a number from 2 to 2**32, got {self.dim}; pass the number of cells of the table."
             )
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
-            raise InvalidInput(f"seed= needs a whole number from 0 to 2**64 - 1, got {self.seed!r}; pass one.")
-        for name, values in (("on_bad_row", ("raise", "skip")), ("dtype", ("float32", "float64"))):
-            if getattr(self, name) not in values:
-                raise InvalidInput(
-                    f"{name}= needs {' or '.join(values)}, got {getattr(self, name)!r}; pass one of them."
-                )
-        if self.missing not in (None, "indicator", "ignore"):
-            raise InvalidInput(f"missing= needs indicator or ignore, got {self.missing!r}; pass one of them.")
-        if dimension("max_row=", self.max_row) > LONGEST_ROW:
-            raise InvalidInput(f"max_row= needs at most 2**40 bytes, got {self.max_row}; pass a smaller one.")
+        check_values({name: getattr(self, name) for name in ("seed", "on_bad_row", "missing", "max_row")})
+        if self.dtype not in ("float32", "float64"):
+            raise InvalidInput(f"dtype= needs float32 or float64, got {self.dtype!r}; pass one of them.")
         dimension("block_size=", self.block_size)
 
     @property

@@ -194,7 +194,7 @@ class Taking:
 
 def taken(parser: Parser, origin: str) -> Batch:
     """The rows that a parser holds."""
-    indptr, indices, values, y, weight, tags_by_row, delay = parser.take()
+    indptr, indices, values, y, weight, tags_by_row = parser.take()
     tags: list[str] | None = None
     if tags_by_row:
         tags = [""] * len(y)
@@ -204,4 +204,4 @@ def taken(parser: Parser, origin: str) -> Batch:
     names = None if new is None else RowNames(new, 0, len(y))
     tagged = None if tags is None else tuple(tags)
     texts = {code: text.decode("utf-8", "backslashreplace") for code, text in parser.take_label_texts()}
-    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, delay, texts)
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, texts)

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
     from ftprl.data.columns import ColumnPlan, ColumnProfile
 
 # The kinds of columns, in the order of the core's codes.
-KINDS = (
-    *("ignore", "label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket"),
-    "delay_column",
-)
-BESIDE = ("label", "weight", "delay_column")  # kinds that say something of the row and are no features
+KINDS = ("ignore", "label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket")
+BESIDE = ("label", "weight")  # kinds that say something of the row and are no features
 
 
 @runtime_checkable

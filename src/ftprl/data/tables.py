@@ -38,7 +38,6 @@ class NamedColumns(NamedTuple):
 
     label: str | None
     weight: str | None
-    delay_column: str | None
     ignore: tuple[str, ...]
     categorical: tuple[str, ...]
     numeric: tuple[str, ...]
@@ -268,7 +267,6 @@ def named_columns(options: ReadingOptions) -> NamedColumns:
     return NamedColumns(
         label=None if options.label is None else column_name(options.label),
         weight=None if options.weight is None else _weight_column(options.weight),
-        delay_column=None if options.delay_column is None else column_name(options.delay_column),
         ignore=column_names(options.ignore),
         categorical=column_names(options.categorical),
         numeric=column_names(options.numeric),

@@ -10,6 +10,7 @@ import numpy as np
 
 from ftprl.draw.numbers import short
 from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Bar, Columns, Panel, Series
+from ftprl.extras import extra_imports
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +68,8 @@ def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> F
 
 def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2, columns: int | None = None) -> Figure:
     """Panels side by side, or in rows of `columns`; save with `figure.savefig(path)`."""
-    from matplotlib import rc_context
+    with extra_imports:
+        from matplotlib import rc_context
 
     from ftprl.draw.shown import ShownFigure
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,11 +16,15 @@ from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
+from ftprl.options import names
+from ftprl.options.keywords import complete
+from ftprl.options.option import Columns
+from ftprl.options.table import LearningOptions, ModelOptions
 from ftprl.training.api import train
 from ftprl.training.label_blocks import ends_in_one_class, is_sorted_by_class
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
-from ftprl.training.setup import new_model, resumed_model
+from ftprl.training.setup import model_options, new_model, resumed_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,23 +33,34 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 AUTO_PASSES = 20  # at most so many with passes="auto"
-_OF_MODEL = (
-    "loss",
-    "tau",
-    "scale",
-    "beta",
-    "l1",
-    "l2",
-    "lower",
-    "upper",
-    "bounds",
-    "float64",
-    "coin",
-    "dense",
-    "calibrate",
-)
-_OF_RUN = ("retire", "holdout")
 _OF_TABLES = ("bits", "seed", "categorical", "text")  # the features of arrays and matrices are not hashed
+_NOT_TAKEN = ("classes", "intercept", "admit")  # the data has the classes
+_OF_TRAIN = tuple(name for name in names("model") if name not in (*_NOT_TAKEN, *_OF_TABLES))
+_KEYWORDS: dict[str, Any] = {
+    **dict.fromkeys(_OF_TRAIN),
+    **{"fit_intercept": True, "passes": 1, "shuffle": False, "holdout": None, "receipt": False},
+    **{"categorical": None, "text": None, "bits": 22, "seed": 0, "warm_start": False},
+}
+
+
+def keywords(*, without: str, **own: Any) -> dict[str, Any]:
+    """Return the parameters of a class and their defaults; one option does not go with its losses."""
+    return {**{name: value for name, value in _KEYWORDS.items() if name != without}, **own}
+
+
+class EstimatorOptions(ModelOptions, LearningOptions, total=False):
+    """The parameters of an estimator: the options of its model, and how `fit` learns the rows."""
+
+    fit_intercept: bool
+    passes: int | str
+    shuffle: bool | str
+    holdout: int | None
+    receipt: bool
+    categorical: Columns | None
+    text: Columns | None
+    warm_start: bool
+    class_weight: Mapping[Any, float] | str | None
+    multi_class: str
 
 
 class LinearEstimator(BaseEstimator):  # type: ignore[misc]
@@ -54,6 +69,11 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     models_: list[Model]
     runs_: list[Run]
 
+    def _set(self, keywords: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+        """Have each parameter as an attribute, as scikit-learn expects it."""
+        for name, value in complete(type(self).__name__, keywords, parameters).items():
+            setattr(self, name, value)
+
     # ---- training ----
 
     def _fit(self, X: Any, outputs: Sequence[Vector], weight: Vector | None) -> Self:
@@ -61,7 +81,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         if self.warm_start and len(getattr(self, "models_", ())) == len(outputs):
             return self._learn_more(X, outputs, weight)
         passes = AUTO_PASSES if self.passes == "auto" else self.passes
-        options = self._chosen((*_OF_MODEL, *_OF_RUN)) | self._reading(X, weight) | self._class_options()
+        options = self._chosen((*_OF_TRAIN, "holdout")) | self._reading(X, weight) | self._class_options()
         self.runs_ = [train(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
         self.models_ = [run.model for run in self.runs_]
         self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
@@ -91,12 +111,11 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         reading = self._reading(X, weight) | {"y": y}
         if model is None:
             classes = self._class_options()
-            options = self._chosen(_OF_MODEL) | reading | classes
-            model, source = new_model(X, options, self.receipt, classes=classes.get("classes"))
+            options = self._chosen(_OF_TRAIN) | reading | classes
+            model, source = new_model(X, model_options(options), self.receipt, classes=classes.get("classes"))
         else:
             beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
             model, source = resumed_model(model, X, beside, None)
-        model.engine.retire = self.retire is not False
         _learn(model, source)
         return model
 
@@ -122,9 +141,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         """How the rows are read: columns of a table are hashed, those of an array or a matrix are not."""
         if self._is_table(X):
             options = self._chosen(_OF_TABLES)
-            options["dim"] = 2 ** options.pop("bits")
         else:
-            options = {"dim": max(2, X.shape[1])} | ({"bounds": self._numbered_bounds()} if self.bounds else {})
+            options = {"bounds": self._numbered_bounds()} if self.bounds else {}
         return options if weight is None else options | {"weight": weight}
 
     # ---- data ----

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +11,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
-from ftprl.estimators.base import LinearEstimator, Vector
+from ftprl.estimators.base import EstimatorOptions, LinearEstimator, Vector, keywords
 from ftprl.losses import predicts_probabilities
+from ftprl.options.keywords import has_keywords
 
+_KEYWORDS = keywords(without="tau", loss="logistic", class_weight=None, shuffle="auto", multi_class="auto")
 _MOST_COUNTED = 100_000  # whole numbers between the least and the largest label
 
 
@@ -41,60 +42,9 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "logistic",
-        scale: float | Sequence[float] | str = "auto",
-        beta: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        lower: float | None = None,
-        upper: float | None = None,
-        bounds: Mapping[str | int, tuple[float | None, float | None]] | None = None,
-        fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | str | None = None,
-        passes: int | str = 1,
-        shuffle: bool | str = "auto",
-        holdout: int | None = None,
-        receipt: bool = False,
-        float64: bool = False,
-        coin: bool | None = None,
-        dense: bool | None = None,
-        retire: bool | None = None,
-        categorical: str | Sequence[str] | None = None,
-        text: str | Sequence[str] | None = None,
-        bits: int = 22,
-        seed: int = 0,
-        warm_start: bool = False,
-        multi_class: str = "auto",
-        calibrate: str = "none",
-    ) -> None:
-        self.multi_class = multi_class
-        self.loss = loss
-        self.scale = scale
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.lower = lower
-        self.upper = upper
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.passes = passes
-        self.shuffle = shuffle
-        self.holdout = holdout
-        self.receipt = receipt
-        self.float64 = float64
-        self.coin = coin
-        self.dense = dense
-        self.retire = retire
-        self.categorical = categorical
-        self.text = text
-        self.bits = bits
-        self.seed = seed
-        self.warm_start = warm_start
-        self.calibrate = calibrate
+    @has_keywords(_KEYWORDS)
+    def __init__(self, **parameters: Unpack[EstimatorOptions]) -> None:
+        self._set(_KEYWORDS, parameters)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows in their order; shuffled if sorted by class or ending in one, unless `shuffle` is False."""
@@ -134,7 +84,7 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         if self.multi_class not in ("auto", "softmax", "ovr"):
             raise ValueError(f"multi_class needs 'auto', 'softmax' or 'ovr', got {self.multi_class!r}; pass one.")
         several = len(self.classes_) > 2 and predicts_probabilities(self.loss)
-        fits = not self.bounds and not self.coin and self.calibrate == "none"  # what softmax does not have
+        fits = not self.bounds and self.calibrate in (None, "none")  # what softmax does not have
         return several and (self.multi_class == "softmax" or (self.multi_class == "auto" and fits))
 
     def _class_options(self) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from ftprl.estimators.base import LinearEstimator, Vector
+from ftprl.estimators.base import EstimatorOptions, LinearEstimator, Vector, keywords
+from ftprl.options.keywords import has_keywords
+
+_KEYWORDS = keywords(without="calibrate", loss="squared")
 
 
 class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
@@ -24,56 +26,9 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "squared",
-        tau: float | None = None,
-        scale: float | Sequence[float] | str = "auto",
-        beta: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        lower: float | None = None,
-        upper: float | None = None,
-        bounds: Mapping[str | int, tuple[float | None, float | None]] | None = None,
-        fit_intercept: bool = True,
-        passes: int | str = 1,
-        shuffle: bool = False,
-        holdout: int | None = None,
-        receipt: bool = False,
-        float64: bool = False,
-        coin: bool | None = None,
-        dense: bool | None = None,
-        retire: bool | None = None,
-        categorical: str | Sequence[str] | None = None,
-        text: str | Sequence[str] | None = None,
-        bits: int = 22,
-        seed: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.tau = tau
-        self.scale = scale
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.lower = lower
-        self.upper = upper
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.shuffle = shuffle
-        self.holdout = holdout
-        self.receipt = receipt
-        self.float64 = float64
-        self.coin = coin
-        self.dense = dense
-        self.retire = retire
-        self.categorical = categorical
-        self.text = text
-        self.bits = bits
-        self.seed = seed
-        self.warm_start = warm_start
+    @has_keywords(_KEYWORDS)
+    def __init__(self, **parameters: Unpack[EstimatorOptions]) -> None:
+        self._set(_KEYWORDS, parameters)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows in their order, or in a random one if `shuffle` is True."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.atomic import replacing
-from ftprl.errors import InvalidInput
 from ftprl.export.numbers import ScoreNumbers, score_numbers
+from ftprl.extras import extra_imports
 from ftprl.linear.model import Model
 
 MOST_COLUMNS = 1 << 16  # of a model whose rows are one array; others take cells and values
@@ -34,12 +34,8 @@ def write_onnx(model: Model, path: str | os.PathLike[str]) -> None:
 
 def onnx_bytes(model: Model) -> bytes:
     """The same as bytes."""
-    try:
+    with extra_imports:
         import onnx
-    except ImportError:
-        raise InvalidInput(
-            "ONNX needs the package onnx, got an environment without it; pip install 'ftprl[onnx]'."
-        ) from None
     numbers = score_numbers(model)
     graph = _Graph(onnx.helper, onnx.TensorProto)
     scores, values_of = _scores(graph, numbers)

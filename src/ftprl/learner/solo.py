@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check
 from ftprl.bounds import Bounds, Ledger
 from ftprl.errors import InvalidInput, Unsupported
+from ftprl.extras import extra_imports
 from ftprl.learner.base import Learner, LearnerState, starting_point
 from ftprl.sets import Box, ConvexSet
 
@@ -211,7 +212,8 @@ class CoinBetting(Learner[BettingState]):
 
 def _log_potential(T: int, coins: Vector) -> Vector:
     """ln of 2^T Gamma((T+1+c)/2) Gamma((T+1-c)/2) / (pi T!), below which the wealth never falls from 1."""
-    from scipy.special import gammaln
+    with extra_imports:
+        from scipy.special import gammaln
 
     high, low, whole = gammaln((T + 1 + coins) / 2), gammaln((T + 1 - coins) / 2), math.lgamma(T + 1)
     rounding = 8 * _EPS * (T + np.abs(high) + np.abs(low) + abs(whole))

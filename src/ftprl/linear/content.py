@@ -54,7 +54,6 @@ _FILE_FORMATS = (
     "arrow",
     "orc",
     "jsonl",
-    "vwjson",
 )  # whose positions are known; a class of a user has its own
 
 SPEC = fields(
@@ -71,7 +70,6 @@ SPEC = fields(
         "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
         "classes": whole(0, 10_000),
-        "round_rows": whole(1, 2**20),
         "calibrate": one_of("none", "platt", "isotonic"),
     },
 )
@@ -109,7 +107,7 @@ HISTORY = either(
     fields({}),
     fields(
         {"rows": whole(), "bad_rows": whole(), "progressive": _TOTALS, "holdout": _TOTALS},
-        {"monitor": _MONITOR, "delay": either(whole(), one_of("column"))},  # if labels were late
+        {"monitor": _MONITOR, "delay": whole()},  # if labels were late
     ),
 )
 
@@ -171,7 +169,6 @@ def checkpoint_shape(format: Any) -> Shape:
             "state": state,
         },
         {
-            "retire": flag,
             "delay": either(nothing, whole(0, 2**53)),
             "predictions": either(nothing, fields({"bytes": whole(), "crc32": whole(0, 2**32 - 1)})),
         },
@@ -205,7 +202,7 @@ def checkpoint_version(checkpoint: Mapping[str, Any]) -> int:
     """The format of the state of a run: 1 had no digest of the text before its position, 2 is the present one."""
     position = checkpoint["state"]["position"]
     is_text = isinstance(position, Mapping) and "offset" in position
-    return 1 if "retire" not in checkpoint or (is_text and "digest" not in position) else CHECKPOINT_VERSION
+    return 1 if is_text and "digest" not in position else CHECKPOINT_VERSION
 
 
 def content_shape(content: Mapping[str, Any]) -> Shape:
@@ -239,7 +236,6 @@ RUN = fields(
         "batches": either(nothing, _ROWS_FINGERPRINT),
         "passes": whole(1, MOST_PASSES),
         "holdout": either(nothing, whole(2)),
-        "retire": flag,
         "skip": flag,
         "rows": whole(),
         "bad_rows": whole(),

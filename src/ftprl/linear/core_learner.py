@@ -7,13 +7,10 @@ from ftprl.errors import OutOfMemory
 from ftprl.linear.spec import Spec
 
 
-def core_learner(spec: Spec, receipt: bool, classes: int, *, dim: int | None = None) -> Learner:
-    """A learner that has seen no row, with a table of `dim` cells if that is not the size of all.
-
-    OutOfMemory says what to change where its table does not fit.
-    """
+def core_learner(spec: Spec, receipt: bool, classes: int) -> Learner:
+    """A learner that has seen no row; OutOfMemory says what to change where its table does not fit."""
     try:
-        return _make(spec, receipt, spec.dim if dim is None else dim, classes)
+        return _make(spec, receipt, spec.dim, classes)
     except MemoryError:
         needed = table_bytes(spec, receipt) / 1e9
         raise OutOfMemory(
@@ -56,5 +53,4 @@ def _make(spec: Spec, receipt: bool, dim: int, classes: int = 0) -> Learner:
         classes=spec.classes,
         boxed=bool(spec.bounds),
         calibrate=spec.calibrate,
-        round_rows=spec.round_rows,
     )

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import NameTable, OneRow, RecordParser, hot_slots, set_hot_slots, state_lock
+from ftprl._core import NameTable, OneRow, RecordParser, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear.core_learner import table_bytes
 from ftprl.linear.mixture import WINDOW, has_lost, is_review, next_review, window_of
 from ftprl.linear.refusal import RowRefused, refusal
-from ftprl.linear.spec import MOST_SCALES, Spec
+from ftprl.linear.spec import Spec
 from ftprl.linear.state import LearnerState
 from ftprl.linear.table import reads
 from ftprl.linear.totals import LossTotals
@@ -23,9 +23,6 @@ from ftprl.linear.totals import LossTotals
 __all__ = ["Engine", "RowRefused", "table_bytes"]
 
 Vector = NDArray[np.float64]
-# Writes the shards of a table to files of a version (`ftprl.cluster.versions`), given their URI and the stem of their
-# names; returns sizes and digests by name.
-ShardWriter = Callable[[str, str], dict[str, list[Any]]]
 _COPIED_ROWS = 1 << 16  # of a batch that others may write to, so many are copied at a time
 
 
@@ -46,35 +43,8 @@ class Engine(LearnerState):
     def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True, classes: int = 0) -> None:
         super().__init__(spec, receipt=receipt, classes=classes)
         self.retire = retire  # whether scales that no longer contribute are dropped
-        self._threads = 1
         self._seen = False  # whether the rows that are being learned were learned in an earlier pass
         self._arrivals: tuple[Vector, NDArray[np.int64]] | None = None  # of the rows that are being learned, if late
-
-    @property
-    def learns_here(self) -> bool:
-        """Whether this process learns rows, whose entries it then needs; those of a cluster may do it together."""
-        return True
-
-    @property
-    def shard_writer(self) -> ShardWriter | None:
-        """Has the processes that have the cells write them to files; None where the cells are here."""
-        return None
-
-    def gathered(self) -> Engine:
-        """This engine, or one with all cells if they are in other processes."""
-        return self
-
-    def renewed(self, engine: Engine) -> Engine:
-        """An engine that takes the place of this one; its cells may go to other processes as well."""
-        return engine
-
-    def received(self, batch: Batch) -> Batch:
-        """A batch as a source gave it, on its way into rounds; the entries of its rows may go to other processes."""
-        return batch
-
-    def entries_here(self, batch: Batch) -> Batch:
-        """The batch with the entries of its rows, which may be in another process."""
-        return batch
 
     def learn(
         self,
@@ -102,9 +72,6 @@ class Engine(LearnerState):
         With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
         after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
 
-        With `round_rows` above 1 rows are learned in rounds (docs/rounds.md), and the last round ends with the batch:
-        cut a stream where `ftprl.linear.rounds.round_ends` says, and the model does not depend on the cuts.
-
         Other threads that learn, save or predict wait meanwhile. They may write to the arrays of a batch that is not
         `is_private`, which is copied before it is checked and learned, some rows at a time.
         """
@@ -128,55 +95,9 @@ class Engine(LearnerState):
         baselines: Vector | None,
         last_score: Vector | None,
     ) -> LossTotals:
-        if self._spec.round_rows > 1:
-            return self._learn_rounds(batch, scores, losses, baselines, last_score)
         if last_score is None or len(batch) < 2:
             return self._learn_all(batch, scores if last_score is None else last_score[: len(batch)], losses, baselines)
         return self._learn_and_score_last(batch, last_score, losses, baselines)
-
-    def _learn_rounds(
-        self,
-        batch: Batch,
-        scores: Vector | None,
-        losses: Vector | None,
-        baselines: Vector | None,
-        last_score: Vector | None,
-    ) -> LossTotals:
-        """Learn rows in rounds of several, which no cut within the batch may end."""
-        if last_score is not None:
-            scores = np.empty(len(batch))
-        totals = self._learn_and_review(batch.private(), scores, losses, baselines)
-        if last_score is not None and scores is not None and len(batch):
-            last_score[0] = scores[-1]
-        return totals
-
-    @property
-    def threads(self) -> int:
-        """How many threads `learn` may use, its caller's included; what is learned does not depend on it.
-
-        With more than four scales they learn some of the scales each; with fewer, with several classes and with
-        `round_rows` above 1 one thread learns. Meanwhile the cells take up about twice the memory. Set it back to 1
-        after the last batch: threads that wait for more are then ended, and the memory is given back.
-        """
-        return self._threads
-
-    @threads.setter
-    def threads(self, threads: int) -> None:
-        self._threads = check.dimension("threads=", threads)
-        with self._changing:
-            self._core.use_threads(min(self._threads, MOST_SCALES))
-
-    @property
-    @reads
-    def hot_slots(self) -> NDArray[np.uint32]:
-        """The cells that are learned row by row in the next round of several rows, in order (docs/rounds.md)."""
-        return hot_slots(self._core)
-
-    @hot_slots.setter
-    def hot_slots(self, slots: NDArray[np.integer[Any]]) -> None:
-        some = self._checked(slots)
-        with self._changing:
-            set_hot_slots(self._core, some)
 
     def _bounded_parts(self, batch: Batch) -> Iterator[slice]:
         """The rows of a batch in parts; before each, the bounds are set that hold from its first row on."""
@@ -452,7 +373,7 @@ class Engine(LearnerState):
         twin._core = self._core.copy()
         twin._baseline = self._baseline.copy()
         twin._bounds = None if self._bounds is None else self._bounds.copy()
-        twin._seen, twin._threads = False, 1
+        twin._seen = False
         twin._arrivals = None
         twin._reading, twin._changing = state_lock()
         return twin

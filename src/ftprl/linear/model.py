@@ -195,9 +195,6 @@ class Model:
         spec = self.engine.spec
         kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **self.reading}
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
-        if (columns := options.get("columns")) is not None:  # when a label arrived does not matter here
-            late = "delay_column"
-            options["columns"] = {name: "ignore" if kind == late else kind for name, kind in columns.items()}
         return readers.open(data, **{"labelled": True, **options})
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
@@ -353,10 +350,10 @@ class Model:
         with self.engine.unchanged():
             return model_file.write(path, self._content(), self._tensors())
 
-    def write(self, out: BinaryIO, *, cells: bool = True) -> str:
-        """Write the bytes of the file to a stream; returns their digest. Without `cells` as if none were touched."""
+    def write(self, out: BinaryIO) -> str:
+        """Write the bytes of the file to a stream; returns their digest."""
         with self.engine.unchanged():
-            return model_file.write_to(out, self._content(), self._tensors(cells=cells))
+            return model_file.write_to(out, self._content(), self._tensors())
 
     def to_bytes(self, *, names: bool = True) -> bytes:
         """The bytes that `save` writes; `from_bytes` reads them. Those of the names may be left out."""
@@ -389,8 +386,8 @@ class Model:
         """How a model is pickled and copied: as the bytes of its file."""
         return _unpickled, (self.to_bytes(), self.engine.retire)
 
-    def _tensors(self, names: bool = True, cells: bool = True) -> dict[str, model_file.Tensor]:
-        tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5, cells=cells)
+    def _tensors(self, names: bool = True) -> dict[str, model_file.Tensor]:
+        tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5)
         _ = self.history  # rows that were learned one by one have no provenance
         if names and self.names is not None:
             tensors |= self.names.tensors()

@@ -49,8 +49,6 @@ def _take_over(new: Engine, start: Engine) -> None:
             targets[name][...] = array
     for name, target in new.baseline_arrays.items():
         target[...] = start.baseline_arrays[name]
-    if spec.round_rows > 1:
-        new.hot_slots = start.hot_slots
     slots = start.touched()
     new.expect_cells(len(slots))
     new.put(slots, start.take(slots))

@@ -14,16 +14,15 @@ from ftprl import check
 from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import Bound, parse_bounds
 from ftprl.losses import LARGEST_LABEL, LOSSES, ScalarLoss, quantile, scalar_loss
+from ftprl.options.checks import check_value
 
 LIMIT = LARGEST_LABEL  # options obey it too
 LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
-MOST_ROUND_ROWS = 2**20
 MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
-CALIBRATIONS = ("none", "platt", "isotonic")
 
 
 @final
@@ -44,8 +43,7 @@ class Spec:
     scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for
     several unless it is given. `classes` is how many classes there may be with a loss of classes (docs/classes.md),
     otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are calibrated while rows are learned
-    (docs/calibration.md); with the log loss. `round_rows` is how many rows are learned together (docs/rounds.md), a
-    power of two; above 1 with the log loss alone, without `coin`, `dense` and `bounds`.
+    (docs/calibration.md); with the log loss.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -74,7 +72,6 @@ class Spec:
     coin_retired: bool = False
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
-    round_rows: int = 1
     calibrate: str = "none"
 
     def __post_init__(self) -> None:
@@ -103,11 +100,10 @@ class Spec:
         settle("bounds", parse_bounds(self.bounds))
         for name in ("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
-        settle("seed", _seed(self.seed))
+        check_value("seed", self.seed)
+        check_value("calibrate", self.calibrate)
+        settle("seed", int(self.seed))
         settle("classes", _classes(self.classes, self.scalar_loss()))
-        settle("round_rows", _round_rows(self.round_rows))
-        if self.round_rows > 1:
-            self._check_rounds()
         _check_calibrate(self.calibrate, self.loss)
         settle("tau", check.number("tau=", self.tau))
         quantile(self.tau)
@@ -150,28 +146,6 @@ class Spec:
             *([no_stack] if self.several and not self.stack else []),
         ]
 
-    def _check_rounds(self) -> None:
-        """Refuse what cannot be learned in rounds of several rows."""
-        if not self.scalar_loss().learns_in_rounds:
-            raise InvalidInput(
-                f"round_rows= above 1 needs loss={_names_of('learns_in_rounds')},"
-                f" got round_rows={self.round_rows} and loss={self.loss}; drop one.",
-                option=("round_rows", "loss"),
-            )
-        for name in ("coin", "dense", "bounds"):
-            if getattr(self, name):
-                raise InvalidInput(
-                    f"round_rows= above 1 does not support {name}=, got round_rows={self.round_rows} and"
-                    f" {name}={getattr(self, name)!r:.40}; drop one.",
-                    option=("round_rows", name),
-                )
-        if self.calibrate != "none":  # it learns each row before the next one is predicted
-            raise InvalidInput(
-                f"round_rows= above 1 does not support calibrate=, got round_rows={self.round_rows} and"
-                f" calibrate={self.calibrate}; drop one.",
-                option=("round_rows", "calibrate"),
-            )
-
     @property
     def scales(self) -> tuple[float, ...]:
         """The scales, one or several."""
@@ -188,9 +162,9 @@ class Spec:
         return self.several and self.stack
 
     def may_add(self, name: str) -> bool:
-        """Whether `coin` or `dense` can be on: their weights know no penalty, no bound and no rounds."""
+        """Whether `coin` or `dense` can be on: their weights know no penalty and no bound."""
         mixed = self.stacked if name == "dense" else self.several
-        fits = self.classes <= (MOST_DENSE_CLASSES if name == "dense" else 0) and self.round_rows == 1
+        fits = self.classes <= (MOST_DENSE_CLASSES if name == "dense" else 0)
         return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and fits
 
     @property
@@ -217,8 +191,6 @@ class Spec:
         ):  # only where they are on: files of earlier versions have none
             if not values[name]:
                 del values[name]
-        if self.round_rows == 1:
-            del values["round_rows"]
         if self.calibrate == "none":
             del values["calibrate"]
         for name in ("lower", "upper"):
@@ -287,21 +259,12 @@ def _classes(value: object, loss: ScalarLoss) -> int:
     return int(value)
 
 
-def _round_rows(value: object) -> int:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not 1 <= value <= MOST_ROUND_ROWS or value & (value - 1):  # type: ignore[operator]
-        raise InvalidInput(f"round_rows= needs a power of two from 1 to {MOST_ROUND_ROWS}, got {value!r}; pass one.")
-    return int(value)  # type: ignore[call-overload,no-any-return]
-
-
 def _names_of(fact: str) -> str:
     """The names of the losses of which a fact is true, for a message."""
     return " or ".join(name for name, loss in LOSSES.items() if getattr(loss, fact))
 
 
 def _check_calibrate(value: object, loss: str) -> None:
-    if value not in CALIBRATIONS:
-        raise InvalidInput(f"calibrate= needs one of {', '.join(CALIBRATIONS)}, got {value!r:.40}; pass one of them.")
     if value != "none" and not LOSSES[loss].is_probabilistic:
         raise InvalidInput(
             f"calibrate= needs loss={_names_of('is_probabilistic')}, got calibrate={value} and loss={loss}; drop it.",
@@ -345,9 +308,3 @@ def _flag(name: str, value: object) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{name} needs True or False, got {value!r}; pass one.")
     return bool(value)
-
-
-def _seed(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 2**64:
-        raise InvalidInput(f"seed= needs a whole number from 0 to 2**64 - 1, got {value!r}; pass one.")
-    return int(value)

@@ -18,6 +18,7 @@ from ftprl.linear.core_learner import core_learner
 from ftprl.linear.mixture import Cells, leader_of
 from ftprl.linear.spec import Spec
 from ftprl.losses import LOSSES
+from ftprl.options.checks import check_together
 
 Vector = NDArray[np.float64]
 P = ParamSpec("P")
@@ -51,12 +52,7 @@ class CellTable:
                 "receipt= needs a loss that is convex in the weights, got loss=ovr; drop it, or pass loss=softmax.",
                 option=("receipt", "loss"),
             )
-        if receipt and spec.calibrate != "none":
-            raise InvalidInput(
-                f"receipt= covers predictions as they are before calibration, got calibrate={spec.calibrate} as well;"
-                " drop one.",
-                option=("receipt", "calibrate"),
-            )
+        check_together({"receipt": receipt, "calibrate": spec.calibrate})
         self._spec = spec
         self._receipt = receipt
         self._core = core_learner(spec, receipt, classes)

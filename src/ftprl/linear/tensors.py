@@ -19,7 +19,6 @@ PROVENANCE = "provenance"  # of a model with a receipt, packed
 GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 LABELS = "labels"  # what is known of them, with other losses than the log loss
 BOUNDS = ("bounds.cells", "bounds.ends")  # of a model with bounds by name
-HOT = "rounds.hot"  # of a model that learns in rounds of several rows
 _NONE = np.empty(0, np.uint32)
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
@@ -30,40 +29,17 @@ _LEAD, _SURE_LEAD = 10, 1e3  # the lead of a mixture with hinge loss, and one th
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
-def tensors_of(engine: Engine, part: float = 0.5, *, cells: bool = True) -> dict[str, Tensor]:
-    """All that resuming needs. Only touched cells are kept when they are under this part of the table.
-
-    Cells may be left out, as if none were touched.
-    """
+def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, Tensor]:
+    """All that resuming needs. Only touched cells are kept when they are under this part of the table."""
     arrays: dict[str, Tensor] = {**engine.saved_arrays}
     if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
         arrays |= engine.baseline_arrays
     if engine.bounds is not None:
         arrays |= dict(zip(BOUNDS, engine.bounds.cells(), strict=True))
-    if engine.spec.round_rows > 1:
-        arrays[HOT] = engine.hot_slots
-    slots = engine.touched() if cells else _NONE
+    slots = engine.touched()
     if len(slots) < part * engine.spec.dim:
         return arrays | _picked(engine, slots) | {"slots": slots}
     return arrays | _picked(engine, np.arange(engine.spec.dim, dtype=np.uint32))
-
-
-def cell_tensors(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
-    """The parts of some cells that a file holds, by name."""
-    return _picked(engine, slots)
-
-
-def put_cells(engine: Engine, slots: NDArray[np.uint32], tensors: Tensors) -> None:
-    """Put cells, of which a file has the parts by name, into some slots; refuses what learning could not make."""
-    table = _picked(engine, _NONE)
-    if tensors.keys() - {"slots"} != table.keys():
-        raise InvalidInput(f"other tensors than {', '.join(sorted(table))}")
-    for name, picked in table.items():
-        _check_shape(name, tensors[name], (len(slots), *picked.shape[1:]), picked.dtype)
-    for name, check in _CHECKS.items():
-        if name in tensors and not check(tensors):
-            raise InvalidInput(f"{name} that no learning makes")
-    _put(engine, slots, tensors)
 
 
 def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
@@ -81,13 +57,10 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     if LABELS in arrays and LABELS not in tensors:
         raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
     known = arrays.keys() | table.keys() | set(() if engine.bounds is None else BOUNDS)
-    known |= {HOT} if engine.spec.round_rows > 1 else set()
     if tensors.keys() - {"slots", *engine.baseline_arrays} != known:
         raise InvalidInput(f"other tensors than {', '.join(sorted(known))}")
     if engine.bounds is not None:
         _check_bounds(engine, tensors[BOUNDS[0]], tensors[BOUNDS[1]])
-    if HOT in known:
-        _check_slots(tensors[HOT], engine.spec.dim)
     if slots is not None:
         _check_slots(slots, engine.spec.dim)
     for name, target in arrays.items():
@@ -108,8 +81,6 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     for name, target in baselines.items():
         target[...] = tensors[name] if BASELINE in tensors else np.nan  # an older file has none, and none is shown
     _put(engine, slots, tensors)
-    if HOT in known:
-        engine.hot_slots = tensors[HOT]
     if engine.bounds is not None:
         engine.put_bounds(*(tensors[name] for name in BOUNDS))
 

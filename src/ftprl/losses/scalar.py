@@ -72,7 +72,6 @@ class ScalarLoss:
     baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile, majority or class_rates
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
     tau: float | None = None  # of the quantile loss
-    learns_in_rounds: bool = False  # whether `round_rows` may be above 1 (docs/rounds.md)
     one_vs_rest: bool = False  # whether each class is learned against all others
     stack_gain: float = 1.0  # of the coefficients of a stack, as in src/core/learners/losses.cpp
     replay: ReplayFormulas | None = None  # None for the log losses, whose scores do not follow the labels

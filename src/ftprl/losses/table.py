@@ -269,7 +269,6 @@ _TABLE = (
         labels="signs",
         link="logit",
         baseline="base_rate",
-        learns_in_rounds=True,
         unit="log loss (nats)",
     ),
     ScalarLoss(

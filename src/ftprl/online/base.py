@@ -11,14 +11,30 @@ from typing import Any, ClassVar, Self
 
 from ftprl.linear.model import Model
 from ftprl.linear.one_row import RowLearner
+from ftprl.options import BY_NAME, names
+from ftprl.options.keywords import complete
+from ftprl.options.table import DataOptions, LearningOptions, ModelOptions
 from ftprl.training.setup import model_of_names, model_options
 
 Row = Mapping[Any, Any]
-_OPTIONS = (
-    *("loss", "tau", "scale", "beta", "l1", "l2", "lower", "upper", "intercept", "bits", "seed", "float64"),
-    *("coin", "dense", "calibrate", "categorical", "text", "boolean", "date", "interactions"),
-    *("bounds", "ngrams", "skips", "char_ngrams", "missing", "numeric"),
+_OF_DICTS = (
+    *("categorical", "numeric", "text", "boolean", "date", "interactions", "ngrams", "skips", "char_ngrams"),
+    "missing",
 )
+_NOT_TAKEN = ("classes", "admit")
+_OF_MODEL = (*(name for name in names("model") if name not in _NOT_TAKEN), *_OF_DICTS)
+_KEYWORDS: dict[str, Any] = {**dict.fromkeys(_OF_MODEL), "receipt": False}
+
+
+def keywords(*, without: str, **own: Any) -> dict[str, Any]:
+    """Return the parameters of a class and their defaults; one option does not go with its losses."""
+    return {**{name: value for name, value in _KEYWORDS.items() if name != without}, **own}
+
+
+class OnlineOptions(DataOptions, ModelOptions, LearningOptions, total=False):
+    """The parameters of an online model: the options of its data and its model."""
+
+    receipt: bool
 
 
 class OnlineModel:
@@ -27,10 +43,12 @@ class OnlineModel:
     _river_kind: ClassVar[str]  # the class of river.base that it counts as
     _is_known_to_river: ClassVar[bool] = False
 
-    retire: bool
+    loss: str
     receipt: bool
 
-    def __init__(self) -> None:
+    def __init__(self, keywords: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+        for name, value in complete(type(self).__name__, keywords, parameters).items():
+            setattr(self, name, value)
         self._own_model: Model | None = None
         self._learner: RowLearner | None = None
         self._count_as_rivers()
@@ -48,10 +66,9 @@ class OnlineModel:
         """The model itself, to save, predict files with, explain or certify."""
         self._learner = None  # whoever has the model may put another engine into it
         if self._own_model is None:
-            named = {name: getattr(self, name, None) for name in _OPTIONS}
-            options = model_options(dict.fromkeys(_UNUSED) | named)
+            named = {name: getattr(self, name, None) for name in _OF_MODEL}
+            options = model_options(dict.fromkeys(BY_NAME) | named)
             self._own_model = model_of_names(options, self.receipt, self._several_classes)
-            self._own_model.engine.retire = self.retire
         return self._own_model
 
     @property
@@ -132,12 +149,3 @@ class OnlineModel:
         from river import compose
 
         return compose.Pipeline(other, self)
-
-
-def _names_of_options() -> tuple[str, ...]:
-    from ftprl.training.setup import READING, SPEC
-
-    return (*SPEC, *READING, "bits")
-
-
-_UNUSED = _names_of_options()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, final
+from collections.abc import Hashable
+from typing import Any, Unpack, final
 
-from ftprl.data.ngrams import GramsOption
 from ftprl.errors import InvalidInput
 from ftprl.linear.one_row import RowLearner, refusal
 from ftprl.losses import predicts_probabilities
-from ftprl.online.base import OnlineModel, Row
+from ftprl.online.base import OnlineModel, OnlineOptions, Row, keywords
+from ftprl.options.keywords import has_keywords
+
+_KEYWORDS = keywords(without="tau", loss="logistic", classes=(False, True))
 
 
 @final
@@ -29,73 +31,18 @@ class OnlineClassifier(OnlineModel):
 
     _river_kind = "Classifier"
 
-    def __init__(
-        self,
-        *,
-        classes: tuple[Any, ...] = (False, True),
-        loss: str = "logistic",
-        scale: float | Sequence[float] | str = "auto",
-        beta: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        lower: float | None = None,
-        upper: float | None = None,
-        bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
-        intercept: bool = True,
-        categorical: tuple[str, ...] | None = None,
-        numeric: tuple[str, ...] | None = None,
-        text: tuple[str, ...] | None = None,
-        boolean: tuple[str, ...] | None = None,
-        date: tuple[str, ...] | None = None,
-        interactions: tuple[str, ...] | None = None,
-        ngrams: GramsOption = None,
-        skips: GramsOption = None,
-        char_ngrams: GramsOption = None,
-        missing: str | None = None,
-        bits: int = 22,
-        seed: int = 0,
-        float64: bool = False,
-        coin: bool | None = None,
-        dense: bool | None = None,
-        calibrate: str | None = None,
-        retire: bool = True,
-        receipt: bool = False,
-    ) -> None:
-        self.classes = classes
-        self.loss = loss
-        self.scale = scale
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.lower = lower
-        self.upper = upper
-        self.bounds = bounds
-        self.intercept = intercept
-        self.categorical = categorical
-        self.numeric = numeric
-        self.text = text
-        self.boolean = boolean
-        self.date = date
-        self.interactions = interactions
-        self.ngrams = ngrams
-        self.skips = skips
-        self.char_ngrams = char_ngrams
-        self.missing = missing
-        self.bits = bits
-        self.seed = seed
-        self.float64 = float64
-        self.coin = coin
-        self.dense = dense
-        self.calibrate = calibrate
-        self.retire = retire
-        self.receipt = receipt
+    classes: tuple[Any, ...]
+
+    @has_keywords(_KEYWORDS)
+    def __init__(self, **parameters: Unpack[OnlineOptions]) -> None:
+        super().__init__(_KEYWORDS, parameters)
+        classes, loss = self.classes, self.loss
         if len(classes) < 2 or len(set(classes)) < len(classes):
             raise InvalidInput(
                 f"classes= needs two labels, the positive one last, or more, got {classes!r:.60}; list each once."
             )
         if len(classes) > 2 and not predicts_probabilities(loss):
             raise InvalidInput(f"loss= needs two classes, got loss={loss!r} with {len(classes)}; drop it.")
-        super().__init__()
 
     @property
     def _several_classes(self) -> list[Any] | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import final
+from typing import Unpack, final
 
-from ftprl.data.ngrams import GramsOption
-from ftprl.online.base import OnlineModel, Row
+from ftprl.online.base import OnlineModel, OnlineOptions, Row, keywords
+from ftprl.options.keywords import has_keywords
+
+_KEYWORDS = keywords(without="calibrate", loss="squared")
 
 
 @final
@@ -25,65 +26,9 @@ class OnlineRegressor(OnlineModel):
 
     _river_kind = "Regressor"
 
-    def __init__(
-        self,
-        *,
-        loss: str = "squared",
-        tau: float | None = None,
-        scale: float | Sequence[float] | str = "auto",
-        beta: float | None = None,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        lower: float | None = None,
-        upper: float | None = None,
-        bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
-        intercept: bool = True,
-        categorical: tuple[str, ...] | None = None,
-        numeric: tuple[str, ...] | None = None,
-        text: tuple[str, ...] | None = None,
-        boolean: tuple[str, ...] | None = None,
-        date: tuple[str, ...] | None = None,
-        interactions: tuple[str, ...] | None = None,
-        ngrams: GramsOption = None,
-        skips: GramsOption = None,
-        char_ngrams: GramsOption = None,
-        missing: str | None = None,
-        bits: int = 22,
-        seed: int = 0,
-        float64: bool = False,
-        coin: bool | None = None,
-        dense: bool | None = None,
-        retire: bool = True,
-        receipt: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.tau = tau
-        self.scale = scale
-        self.beta = beta
-        self.l1 = l1
-        self.l2 = l2
-        self.lower = lower
-        self.upper = upper
-        self.bounds = bounds
-        self.intercept = intercept
-        self.categorical = categorical
-        self.numeric = numeric
-        self.text = text
-        self.boolean = boolean
-        self.date = date
-        self.interactions = interactions
-        self.ngrams = ngrams
-        self.skips = skips
-        self.char_ngrams = char_ngrams
-        self.missing = missing
-        self.bits = bits
-        self.seed = seed
-        self.float64 = float64
-        self.coin = coin
-        self.dense = dense
-        self.retire = retire
-        self.receipt = receipt
-        super().__init__()
+    @has_keywords(_KEYWORDS)
+    def __init__(self, **parameters: Unpack[OnlineOptions]) -> None:
+        super().__init__(_KEYWORDS, parameters)
 
     def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
         """Learn one row; `w` is its weight."""

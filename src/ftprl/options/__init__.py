@@ -1,21 +1,46 @@
-"""Every option of training in one table: name, group, help and default, for the command line, Python and the docs.
+"""Every option of training in one table: type, help and default, for the command line, Python and the docs.
 
 Nothing heavy is imported here: the command line reads the table before anything else is loaded.
 """
 
 from __future__ import annotations
 
-from ftprl.options.option import Group, Home, Option
-from ftprl.options.table import TABLE
+from typing import Any
 
-__all__ = ["BY_NAME", "COMMAND", "GROUPS", "TRAIN", "Option", "names"]
+from ftprl.options.option import Group, Option, Reader
+from ftprl.options.table import (
+    DataOptions,
+    LearningOptions,
+    ModelOptions,
+    OutputOptions,
+    RunOptions,
+    TrainOptions,
+)
 
-GROUPS: tuple[Group, ...] = ("data", "model", "learning", "run", "output")
-BY_NAME = {option.name: option for option in TABLE}
-TRAIN = tuple(option for option in TABLE if option.home != "cli")  # the keywords of `train`
+__all__ = ["BY_NAME", "COMMAND", "COMMON", "GROUPS", "TABLE", "Option", "TrainOptions", "names"]
+
+GROUPS: dict[Group, Any] = {
+    "data": DataOptions,
+    "model": ModelOptions,
+    "learning": LearningOptions,
+    "run": RunOptions,
+    "output": OutputOptions,
+}
+TABLE = tuple(
+    hint.__metadata__[0]._replace(name=name, type=hint.__origin__, group=group)
+    for group, options in GROUPS.items()
+    for name, hint in options.__annotations__.items()
+)
+BY_NAME: dict[str, Option] = {option.name: option for option in TABLE}
 COMMAND = tuple(option for option in TABLE if option.name != "listener")  # the options of `ftprl train`
 
+# The options that people use most, which begin the help of `ftprl train`.
+COMMON = (
+    *("output", "label", "loss", "positive", "ignore", "text", "interactions", "bits", "passes"),
+    *("receipt", "checkpoint", "events"),
+)
 
-def names(home: Home) -> tuple[str, ...]:
-    """The options that `home` takes."""
-    return tuple(option.name for option in TABLE if option.home == home)
+
+def names(reader: Reader) -> tuple[str, ...]:
+    """Return the names of the options that the data, the model or the run reads."""
+    return tuple(option.name for option in TABLE if option.reader == reader)

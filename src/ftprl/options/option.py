@@ -1,47 +1,116 @@
-"""`Option`: the name, group, help and default of one option of training."""
+"""`Option`: what the command line, Python and the documentation need to know of one option of training."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
-from typing import Literal, NamedTuple, final
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, final
 
 Group = Literal["data", "model", "learning", "run", "output"]
-Home = Literal["Spec", "open", "train", "cli"]
+Reader = Literal["data", "model", "run"]
+
+# Types of values that several options have.
+Path = str | os.PathLike[str]
+Columns = str | int | Sequence[str | int]
+Grams = int | str | Sequence[str] | Mapping[str, Any]
+Interactions = str | Sequence[str] | Sequence[Sequence[str]]
+Bounds = Mapping[str | int, tuple[float | None, float | None]] | Sequence[str]
+Scale = float | Sequence[float] | str
+
+_PLACEHOLDERS: dict[Any, str] = {
+    int | None: "INT",
+    float | None: "FLOAT",
+    Path | None: "PATH",
+    str | int | None: "COL",
+    Columns | None: "COL",
+}
+
+
+@final
+class Rule(NamedTuple):
+    """What the value of an option has to be, and what to do about another one."""
+
+    wanted: str
+    fits: Callable[[Any], bool]
+    remedy: str = "pass one"
+
+
+def whole(least: int, most: int | None = None, remedy: str = "pass one", wanted: str = "") -> Rule:
+    """Allow whole numbers, and no bool."""
+    wanted = wanted or f"a whole number {f'of at least {least}' if most is None else f'from {least} to {most}'}"
+    return Rule(wanted, lambda value: _is_whole(value) and least <= value <= (value if most is None else most), remedy)
+
+
+def one_of(*words: str, wanted: str = "") -> Rule:
+    """Allow some words."""
+    return Rule(wanted or " or ".join(words), lambda value: value in words, "pass one of them")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+SWITCH = Rule("True or False", lambda value: isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"))
 
 
 @final
 class Option(NamedTuple):
     """One option; in `help`, `{name}` stands for another option, spelled as the reader would type it.
 
-    `home` says what takes it: a field of `Spec`, an argument of `ftprl.data.open`, `train` itself, or the command
-    line alone. `default` is what is shown; None is "not set". A switch has a spelling of its own on the command
-    line, such as `--no-header` for `header=False`, and may have a `switch_help` that fits it.
+    `default` is what is shown; None is "not set". A switch has a spelling of its own on the command line, such as
+    `--no-header` for `header=False`, and a `switch_help` that fits it. `rule` says which values are allowed. `excludes`
+    has the options that do not go with this one, `requires` those that it needs, each with the sentence that says so;
+    with the value `off` an option counts as not used. `name`, `type` and `group` follow from where the entry is.
 
     >>> from ftprl.options import BY_NAME
-    >>> BY_NAME["beta"].typed, BY_NAME["header"].typed
-    ('--beta', '--no-header')
+    >>> BY_NAME["l1"].typed, BY_NAME["header"].typed
+    ('--l1', '--no-header')
     >>> print(BY_NAME["every"].line())
     Checkpoint interval: rows such as 100000, or a time such as 30s, 5m or 1h; needs `checkpoint` [default: 30s]
     """
 
-    name: str
-    group: Group
-    home: Home
-    metavar: str
     help: str
     default: str | None = None
+    metavar: str = ""
     switch: str | None = None
     switch_help: str | None = None
     short: str | None = None
+    rule: Rule | None = None
+    excludes: Mapping[str, str] = {}
+    requires: Mapping[str, str] = {}
+    off: Any = None
+    name: str = ""
+    type: Any = None
+    group: Group = "data"
+
+    @property
+    def reader(self) -> Reader:
+        """What reads the option: the data, the model or the run."""
+        return "model" if self.group == "learning" else "run" if self.group == "output" else self.group
+
+    @property
+    def is_switch(self) -> bool:
+        """True if the option has no value on the command line."""
+        return bool(self.type == bool | None)
+
+    def is_used(self, value: Any) -> bool:
+        """Return whether a value is other than leaving the option out."""
+        return value is not None and value is not False and (self.off is None or value != self.off)
+
+    @property
+    def placeholder(self) -> str:
+        """The word that stands for the value in the help of the command line."""
+        return self.metavar or _PLACEHOLDERS.get(self.type, "TEXT")
 
     @property
     def typed(self) -> str:
-        """As it is typed on the command line."""
+        """The option as it is typed on the command line."""
         return (self.switch or "--" + self.name.replace("_", "-")).split("/")[0]
 
     def line(self, spelled: Callable[[str], str] | None = None) -> str:
-        """The help text with the default, for Python unless another spelling of options is passed."""
+        """Return the help text with the default, for Python unless another spelling of options is passed."""
         text = self.help if spelled is None else self.switch_help or self.help
         text = re.sub(r"\{(\w+)\}", lambda match: (spelled or _in_python)(match[1]), text)
         shown = self.default if spelled is None or self.switch_help is None else None

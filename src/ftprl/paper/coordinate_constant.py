@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ftprl.draw import Panel, Series
+from ftprl.extras import extra_imports
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import (
@@ -32,7 +33,8 @@ def squares(history: GameRecord) -> float:
 
 def best_constant(D: float, G: float) -> float:
     """min over alpha of ½ alpha D² + G/alpha, searched for on a logarithmic scale, not by the formula."""
-    from scipy.optimize import minimize_scalar
+    with extra_imports:
+        from scipy.optimize import minimize_scalar
 
     def value(log_alpha: float) -> float:
         alpha = float(np.exp(log_alpha))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.draw import Panel, Series
+from ftprl.extras import extra_imports
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.diagonal import best_diagonal, worst_case
@@ -35,7 +36,8 @@ def searched(T: int) -> Vector:
     B_R/OPT = (1 + ½ sum a_t / sqrt(a_{1:t} a_{1:T})) / sqrt 2 with a = g²: a lower sum of the integral of s^-½ over
     [0, 1], so the search places the points of division s_t = a_{1:t} / a_{1:T}.
     """
-    from scipy.optimize import minimize
+    with extra_imports:
+        from scipy.optimize import minimize
 
     def negative(w: Vector) -> tuple[float, Vector]:
         a = np.exp(w - w.max())

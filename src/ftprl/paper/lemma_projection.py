@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ftprl import psd
 from ftprl.draw import Panel, Series
+from ftprl.extras import extra_imports
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import in_order, metric, sets
 from ftprl.sets import Box, ConvexSet, Ellipsoid, L2Ball, Polytope, Simplex
@@ -33,7 +34,8 @@ def constraints(F: ConvexSet) -> dict[str, Any]:
 
 def nearest(F: ConvexSet, Q: Vector, u: Vector) -> Vector:
     """The point of F nearest to u in the norm of Q, by a solver that knows nothing of this library."""
-    from scipy.optimize import minimize
+    with extra_imports:
+        from scipy.optimize import minimize
 
     dense = psd.dense(Q, F.dim)
     dense = dense / np.linalg.eigvalsh(dense)[-1]  # the solver's tolerance is absolute

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.draw import Panel, Series
+from ftprl.extras import extra_imports
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.fits import ROUNDING
 from ftprl.posthoc import best_bound
@@ -34,7 +35,8 @@ def bound(p: float, lam: Vector, G: Vector) -> float:
 
 def minimised(p: float, G: Vector) -> float:
     """inf of `bound` for p > 2 by a general solver in log l, where it is convex and smooth: no closed form is used."""
-    from scipy.optimize import minimize
+    with extra_imports:
+        from scipy.optimize import minimize
 
     q = 1.0 if math.isinf(p) else p / (p - 2)
 

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.extras import extra_imports
 from ftprl.posthoc import best_bound
 from ftprl.sets import ConvexSet, L1Ball, L2Ball, LpBall, Polytope
 
@@ -35,7 +36,8 @@ class Shape:
 
 def _program(F: ConvexSet) -> tuple[float, Vector]:
     """gamma = max of sum D_i² y_i with sum v_i² y_i <= 1 at every vertex v of Fsym; the worst G is (D_i y_i)²."""
-    from scipy.optimize import linprog
+    with extra_imports:
+        from scipy.optimize import linprog
 
     V = F.extreme_differences()
     assert V is not None

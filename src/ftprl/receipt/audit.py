@@ -315,12 +315,11 @@ class Audit:
         stalled = min(math.exp(min(n * (2.0**-51 if self._replay.spec.float64 else 2.0**-22), 700.0)), max(n, 1.0))
         by_slopes = 16.0 * (1 + 2.0**-20) * error.slopes * self._of(k, "reach")
         spec = self._replay.spec
-        in_rounds = spec.round_rows > 1
-        of_R = math.inf if in_rounds or spec.scalar_loss().has_units else math.sqrt(n * stalled) * self._of(k, "DR")
+        of_R = math.inf if spec.scalar_loss().has_units else math.sqrt(n * stalled) * self._of(k, "DR")
         of_S = min(by_slopes, of_R)
         units = (n + m + 64) * over_rows + (m + 64) * self._of(k, "size") + (n + 64) * of_S
         steps = error.step_size + 3.0 * error.linear_size + 2.0 * (abs(totals.proximal) + totals.stability)
-        return 1.01 * 2.0**-53 * (units + (64 + (64 if in_rounds else 16) + (n + m + 64) * 2.0**-22) * steps)
+        return 1.01 * 2.0**-53 * (units + (80 + (n + m + 64) * 2.0**-22) * steps)
 
 
 def _sums(values: Vector) -> Vector:

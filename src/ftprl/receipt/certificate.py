@@ -374,8 +374,8 @@ def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:
     totals, error, spec = engine.sums_of(k), engine.rounding_sums(k), engine.spec
     numbers = (float(a[k]) for a in (sums.size, sums.reach, sums.DR))
     size, reach, DR = numbers
-    if spec.scalar_loss().has_units or spec.round_rows > 1:
-        DR = math.inf  # R is not sqrt(G), or that of the sums of several rows
+    if spec.scalar_loss().has_units:
+        DR = math.inf  # R is not sqrt(G)
     return rounding_bound(
         rows=engine.progress.rows,
         coordinates=float(sums.count[k]),
@@ -388,5 +388,4 @@ def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:
         reach=reach,
         DR=DR,
         losses=engine.row_sums(k).sizes,
-        in_rounds=spec.round_rows > 1,
     )

@@ -16,12 +16,17 @@ from numpy.typing import NDArray
 
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
+from ftprl.extras import extra_imports
 from ftprl.linear import Model
 from ftprl.linear.classes import ClassTable
 from ftprl.receipt.label_replay import LabelFacts
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable, coordinate_blocks
 from ftprl.receipt.provenance import provenance_of
+
+with extra_imports:
+    from scipy.optimize import minimize
+    from scipy.sparse import csr_array, vstack
 
 Vector = NDArray[np.float64]
 Part = tuple[Any, Vector, Vector, Vector]
@@ -71,8 +76,6 @@ def regrets(loss: float, best: float, least: float) -> dict[str, float]:
 
 def descend(problem: Problem, steps: int) -> Vector:
     """L-BFGS-B in coordinates of equal curvature, where there is one. The gap says how far off it stops."""
-    from scipy.optimize import minimize
-
     best = problem.start
     stretch = np.ones_like(best)
     if problem.smooth:
@@ -280,8 +283,6 @@ class Problem:
                 self._kept.append(part)
         self._fits = entries <= FITS
         if self._fits and self._kept:
-            from scipy.sparse import vstack
-
             X = vstack([part[0] for part in self._kept], format="csr")
             self._kept = [(X, *(np.concatenate([part[i] for part in self._kept]) for i in (1, 2, 3)))]
         else:
@@ -300,7 +301,7 @@ class Problem:
             # With an offset, which follows the labels, every pass has rows of its own.
             passes, times = (run["passes"], 1) if self._loss.has_offset else (1, run["passes"])
             for _ in range(passes):
-                for batch, _, _ in self._data.batches(number, before):
+                for batch, _ in self._data.batches(number, before):
                     labels = self._labels(batch)
                     learned = (batch.weight > 0) & (labels == labels)
                     y, weight = labels[learned], batch.weight[learned] * times
@@ -309,8 +310,6 @@ class Problem:
             before += run["rows"] // run["passes"]
 
     def _matrix(self, batch: Batch) -> Any:
-        from scipy.sparse import csr_array
-
         column = self._column_of[batch.indices]
         known = column >= 0  # others stand in no row that was learned
         values = np.where(known, batch.values / self._unit[np.maximum(column, 0)], 0.0) if len(column) else 0.0

@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.extras import extra_imports
 from ftprl.linear import Model
 from ftprl.linear.classes import ClassTable
 from ftprl.receipt.exact import Problem, learned_data
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable
 from ftprl.runlog.floor import FloorCurve
+
+with extra_imports:
+    from scipy.optimize import minimize
 
 Vector = NDArray[np.float64]
 POINTS = 6
@@ -49,8 +53,6 @@ def points_of(
 
 
 def _descend(problem: Problem, t: Vector, penalty: float) -> Vector:
-    from scipy.optimize import minimize
-
     def step(a: Vector) -> tuple[float, Vector]:
         value, slope = problem.value_and_slope(a)
         return value + 0.5 * penalty * float(a @ a), slope + penalty * a

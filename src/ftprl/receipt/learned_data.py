@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import data as readers
-from ftprl.data import Batch, Position, Source
+from ftprl.data import Batch, Source
 from ftprl.data.files import expand, lasts, shown
 from ftprl.errors import InvalidInput
 from ftprl.linear.spec import LIMIT, Spec
@@ -85,18 +85,18 @@ class LearnedData:
                 f" {digest['sha256'][:12]}...; pass the same files, in their order."
             )
 
-    def batches(self, number: int, before: int) -> Iterator[tuple[Batch, NDArray[np.bool_], Position]]:
+    def batches(self, number: int, before: int) -> Iterator[tuple[Batch, NDArray[np.bool_]]]:
         """One pass of run `number`, held-out rows and rows that cannot be learned with weight 0; and which these are.
 
         `before` is the number of rows that earlier runs met for the first time.
         """
         run = self.runs[number]
-        for batch, position in self.sources[number].read(threads=0):
+        for batch, _ in self.sources[number].read(threads=0):
             unfit = ~_fits(batch, self.spec) if run["skip"] else np.zeros(len(batch), np.bool_)
             weight = np.where(unfit, 0.0, batch.weight)
             if run["holdout"] is not None:
                 weight[-(before + batch.first_row + 1) % run["holdout"] :: run["holdout"]] = 0.0
-            yield batch.replaced(weight=weight), unfit, position
+            yield batch.replaced(weight=weight), unfit
 
 
 def _are_sources(data: Any) -> bool:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 WIDTH = 118
 _MOST_GROUPS = 12
-_LENGTHS = (0.5, 1.0, 2.0, 4.0)  # of the informative part of the floor's table, in units of the length that was beaten
 Row = tuple[str, float | None, bool, str]
 
 

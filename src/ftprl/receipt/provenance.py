@@ -31,7 +31,7 @@ class Provenance:
     """The runs that made a model, one after another, and the certificates recorded on the way.
 
     A run has its `files` (`bytes` and `sha256` of each) or, of what cannot be read again, the digest of its `batches`;
-    the `passes`, `holdout`, `retire` and `skip` it was asked for, the `rows` it read in all passes and those it left
+    the `passes`, `holdout` and `skip` it was asked for, the `rows` it read in all passes and those it left
     out. A milestone is the certificate against the model's own weights after `read` rows of the first run.
     `unit_values` is whether every |value| was 0 or 1, where that matters.
     """

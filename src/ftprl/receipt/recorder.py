@@ -41,17 +41,16 @@ class ReceiptRecorder:
         self._digests = FileDigests(source.files) if source.files and source.can_be_read_again else BatchDigest()
         if isinstance(self._digests, BatchDigest) and source.can_be_read_again:
             for batch, _ in source.read():  # all rows, once: a run may begin in the middle, and have several passes
-                self._digests.update(self._model.engine.entries_here(batch))
+                self._digests.update(batch)
 
     def observe(self, batch: Batch, rows: int) -> None:
         """Take note of rows that are about to be learned; `rows` of this run came before them."""
         if rows < _FULL_SCAN:
-            self._seen[slice(None) if batch.remote is not None else batch.indices] = True
+            self._seen[batch.indices] = True
             self._slots = None
         if isinstance(self._digests, BatchDigest) and not self._source.can_be_read_again:
             self._digests.update(batch)
-        units = has_units(batch.values) if batch.remote is None else batch.remote.has_units
-        if self.provenance.unit_values and not units:
+        if self.provenance.unit_values and not has_units(batch.values):
             self.provenance = replace(self.provenance, unit_values=False)
 
     def milestone(self, rows: int) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class ReceiptRecorder:
         proved = {"floor": certificate.curve.to_dict(), "rates": rates}
         return {"receipt": certificate.brief(), **proved} | ({} if bins is None else {"calibration": bins.tolist()})
 
-    def finish(self, *, passes: int, holdout: int | None, retire: bool, rows: int, bad_rows: int) -> None:
+    def finish(self, *, passes: int, holdout: int | None, rows: int, bad_rows: int) -> None:
         """Remember which data this run read, and how."""
         assert self._digests is not None
         of_files, digests = isinstance(self._digests, FileDigests), self._digests.result()
@@ -82,7 +81,6 @@ class ReceiptRecorder:
             "batches": None if of_files else digests,
             "passes": passes,
             "holdout": holdout,
-            "retire": retire,
             "skip": self._source.skips_bad_rows,
             "rows": rows,
             "bad_rows": bad_rows,

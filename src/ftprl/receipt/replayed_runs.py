@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
-from ftprl.data import Batch, Position
+from ftprl._core import ReplayedBaseline, ReplayedIntervals
+from ftprl.data import Batch
 from ftprl.linear.classes import ClassTable
-from ftprl.linear.round_buffer import RoundBuffer
-from ftprl.linear.rounds import learns
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.audit_floor import Replayed
-from ftprl.receipt.baseline_replay import BaselineReplay
 from ftprl.receipt.caveats import Comparison, notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
-from ftprl.receipt.confidence_replay import ConfidenceReplay
 from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.document import Document, first_spec
 from ftprl.receipt.learned_data import LearnedData
@@ -65,8 +61,8 @@ class Replaying:
         self.stated, self.provenance, self.learned, self.rows = stated, provenance, learned, rows
         self.listener = listener or (lambda read: None)
         loss = replay.spec.scalar_loss()
-        self.replay, self.confidence = replay, ConfidenceReplay(loss)
-        self.baseline = BaselineReplay(loss, replay.spec.classes)
+        self.replay, self.confidence = replay, ReplayedIntervals(loss.name, replay.spec.classes)
+        self.baseline = ReplayedBaseline(loss.baseline, loss.name, loss.tau or 0.5, replay.spec.classes)
         self.classes = _class_table(stated, replay.spec)
         self.read = 0  # rows, in all passes
         self.rows_before = 0  # of the data of earlier runs
@@ -77,14 +73,6 @@ class Replaying:
         self.checks: list[Check] = []
         self.answers: list[Answer] = []
         self.refused: set[int] = set()  # the numbers of rows of a pass that cannot be learned
-        self.rounds: RoundBuffer | None = None
-        if replay.spec.round_rows > 1:
-            self.rounds = RoundBuffer(
-                replay.spec.round_rows,
-                lambda: int(replay.tallies[2]),
-                learns,
-                lambda batch: sorted(n for row in self.refused if 0 <= (n := row - batch.first_row) < len(batch)),
-            )
 
     @property
     def whole(self) -> bool:
@@ -107,13 +95,14 @@ class Replaying:
     def _run(self, number: int) -> bool:
         """Replay one run; False when the last row that was asked for is in it."""
         run, began, bad = self.provenance.runs[number], self.read, 0
-        self.replay.retire = run["retire"]
+        self.replay.retire = True
         digests = BatchDigest()
         passes = 0
         for number_of_pass in range(run["passes"]):
             beyond, passes = 0, number_of_pass + 1
             self.refused.clear()
-            for batch in self._whole_rounds(number):
+            for batch, unfit in self.learned.batches(number, self.rows_before):
+                self.refused |= {batch.first_row + i for i in np.flatnonzero(unfit).tolist()}
                 if number_of_pass == 0 and run["batches"] is not None:
                     digests.update(batch)
                 batch, too_many = self._numbered(batch, skips=run["skip"])
@@ -131,17 +120,6 @@ class Replaying:
         self.runs.append(replayed)
         return True
 
-    def _whole_rounds(self, number: int) -> Iterator[Batch]:
-        """The rows of one pass of a run; those of rounds of several rows in batches of whole rounds."""
-
-        def marked() -> Iterator[tuple[Batch, Position]]:
-            for batch, unfit, position in self.learned.batches(number, self.rows_before):
-                self.refused |= {batch.first_row + i for i in np.flatnonzero(unfit).tolist()}
-                yield batch, position
-
-        for batch, _ in marked() if self.rounds is None else self.rounds.whole(marked()):
-            yield batch
-
     def _numbered(self, batch: Batch, *, skips: bool) -> tuple[Batch, int]:
         """With several classes their numbers as labels, and how many rows have one too many, which are skipped."""
         if self.classes is None:
@@ -155,22 +133,20 @@ class Replaying:
     def _learn(self, batch: Batch, *, is_first_pass: bool) -> bool:
         """Replay rows up to each milestone; False at the last row that was asked for."""
         at = 0
-        ends = None if self.rounds is None else [*self.rounds.ends(batch), len(batch)]
         while at < len(batch):
             count = len(batch) - at
             if self.stops:
                 count = min(count, self.stops[0] - self.read)
             if self.rows is not None:
                 count = min(count, self.rows - self.read)
-                if count <= 0:  # rounds of several rows may end behind it
+                if count <= 0:
                     return False
-            if ends is not None:  # a milestone is at the end of the round that it is in
-                count = ends[bisect_left(ends, at + count)] - at
             some = batch[at : at + count]
             losses, predictions = self.replay.learn(some)
             met = (some.weight > 0) & (some.y == some.y)
             y, weight = some.y[met], some.weight[met]
-            baselines = self.baseline.learn(y, weight)
+            baselines = np.empty(len(y))
+            self.baseline.learn(y, weight, baselines)
             if is_first_pass:
                 self.confidence.add(losses, baselines, predictions, y, weight)
             at, self.read = at + count, self.read + count
@@ -198,7 +174,7 @@ class Replaying:
         if stated["floor"]["points"]:
             recomputed["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
         recomputed["caveats"] = self._caveats(audit, comparator, recomputed, stated["caveats"])
-        recomputed["baseline"] = self.baseline.to_dict(*self.replay.tallies[:2].tolist())
+        recomputed["baseline"] = self._baseline()
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
         loss = self.replay.spec.scalar_loss()
@@ -217,6 +193,13 @@ class Replaying:
         if first_spec(self.replay.spec).coin or "coin_retired" in self.stated:
             checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
         return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
+
+    def _baseline(self) -> dict[str, float | None]:
+        """The loss of the run, and that of predicting each label from those before it alone."""
+        loss, weight = self.replay.tallies[:2].tolist()
+        total = self.baseline.total
+        known = total if math.isfinite(total) else None
+        return {"loss": loss, "weight": weight, "baseline": known, "least": self.baseline.least}
 
     def _check_confidence(self, stated: Mapping[str, Any] | None) -> list[Check]:
         """What to expect of rows to come; the receipt of a model of an earlier version says nothing of it."""

@@ -14,7 +14,6 @@ import math
 EPSILON = 2.0**-53
 OPERATIONS = 64  # roundings of a term, at most: each formula has less than half as many
 LOST = 16  # what rounding z to a float32 lost, squared: at most 2^-49 of the size of a step
-LOST_IN_ROUNDS = 64  # with plays that were rounded to a float32 as well
 SECOND_ORDER = 1.01  # products of roundings
 VALUE_PER_UNIT = 16.0 * (1 + 2.0**-20)  # no |value| is more units than this, with one scale or with several
 
@@ -37,19 +36,15 @@ def rounding_bound(
     reach: float,
     DR: float,
     losses: float,
-    in_rounds: bool = False,
 ) -> float:
     """The largest possible difference between stated and exact numbers of one scale.
 
     `linear`, `step` and `slopes` are the sums of RoundingSums, `positive` those without signs (sigma x², g² / Q); the
     sizes of all steps are at most step + 3 linear + 2 positive.
     `size`, `reach` and `DR` are of the ledger, and `losses` are the total losses of which the excess is the difference.
-    `in_rounds` is whether several rows were learned together (docs/rounds.md), with rounded plays: what that costs is
-    part of the drift, but for its second order.
     """
     depth = rows + coordinates + OPERATIONS
     gradients = min(VALUE_PER_UNIT * slopes * reach, math.sqrt(rows * hidden_by_rounding(rows, float64)) * DR)
     sums = depth * (linear + positive + losses) + (coordinates + OPERATIONS) * size
-    lost = LOST_IN_ROUNDS if in_rounds else LOST
-    steps = (OPERATIONS + lost + depth * 2.0**-22) * (step + 3.0 * linear + 2.0 * positive)
+    steps = (OPERATIONS + LOST + depth * 2.0**-22) * (step + 3.0 * linear + 2.0 * positive)
     return SECOND_ORDER * EPSILON * (sums + steps + (rows + OPERATIONS) * gradients)

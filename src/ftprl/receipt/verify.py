@@ -28,7 +28,6 @@ from ftprl.receipt.printed import answer_lines
 from ftprl.receipt.provenance import Provenance
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.replayed_runs import Replaying
-from ftprl.receipt.round_replay import RoundReplay
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import Norm
 
@@ -129,8 +128,7 @@ def verify_receipt(
     checks += digests
     if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
         return Verdict(tuple(checks), 0, False)
-    replay_class = RoundReplay if spec.round_rows > 1 else Replay
-    replay: Replayed = _class_replay(stated, spec) if spec.classes else replay_class(spec, retire=False, numpy=numpy)
+    replay: Replayed = _class_replay(stated, spec) if spec.classes else Replay(spec, retire=False, numpy=numpy)
     replaying = Replaying(stated, provenance, learned, replay, rows, listener)
     try:
         checks += replaying.run(comparator)

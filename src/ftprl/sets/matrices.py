@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ftprl import check, psd
 from ftprl.errors import InvalidInput
+from ftprl.extras import extra_imports
 from ftprl.sets import multiplier
 from ftprl.sets.base import Frozen, Quantity, scaled_tolerance
 from ftprl.sets.hindsight import PostHoc, const_optimum
@@ -256,7 +257,8 @@ class Birkhoff(MatrixSet):
 
     def vertex(self, g: Vector) -> Vector:
         """The cheapest assignment (SciPy's `linear_sum_assignment`)."""
-        from scipy.optimize import linear_sum_assignment
+        with extra_imports:
+            from scipy.optimize import linear_sum_assignment
 
         X = np.zeros(self.shape)
         X[linear_sum_assignment(self._square(g))] = 1.0

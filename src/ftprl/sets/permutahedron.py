@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
+from ftprl.extras import extra_imports
 from ftprl.sets.base import Frozen, Quantity, scaled_tolerance
 from ftprl.sets.oracle import OracleSet
 
@@ -55,7 +56,8 @@ class Permutahedron(Frozen, OracleSet):
 
     def nearest(self, x: Vector) -> Vector:
         """The projection: the sorted x, less a decreasing sequence that isotonic regression finds."""
-        from scipy.optimize import isotonic_regression
+        with extra_imports:
+            from scipy.optimize import isotonic_regression
 
         order = np.argsort(-x, kind="stable")
         s = x[order]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ftprl import check, psd
 from ftprl.errors import InvalidInput, Unsupported
+from ftprl.extras import extra_imports
 from ftprl.sets.base import ConvexSet, Frozen, scaled_tolerance, worst_excess
 from ftprl.sets.box import Box
 from ftprl.solver import Conic, Solution, axis_bounds, linear_program, minimise_conic
@@ -296,8 +297,9 @@ class Polytope(Frozen, ConvexSet):
 
     @cached_property
     def _vertices(self) -> Vector:
-        from scipy.linalg import null_space
-        from scipy.spatial import HalfspaceIntersection, QhullError
+        with extra_imports:
+            from scipy.linalg import null_space
+            from scipy.spatial import HalfspaceIntersection, QhullError
 
         basis = null_space(self.A_eq) if len(self.b_eq) else np.eye(self.dim)
         k = basis.shape[1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.extras import extra_imports
+
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -95,7 +97,8 @@ class _Pivots:
         return None
 
     def _solve(self, y0: Vector, side: NDArray[np.int8]) -> Vector | None:
-        from scipy.linalg.lapack import dpotrf, dpotrs
+        with extra_imports:
+            from scipy.linalg.lapack import dpotrf, dpotrs
 
         y = np.where(side > 0, self.end, 0.0)
         on = np.flatnonzero(side == 0)

@@ -10,6 +10,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.extras import extra_imports
+
 Vector = NDArray[np.float64]
 Rows = tuple[Vector, Vector]
 
@@ -154,8 +156,9 @@ class Conic:
     @cached_property
     def stacked(self) -> tuple[Any, Vector, list[Any]]:
         """(matrix, right side, cones) as Clarabel reads them: h - Gx in the cone."""
-        import clarabel
-        from scipy.sparse import csc_matrix
+        with extra_imports:
+            import clarabel
+            from scipy.sparse import csc_matrix
 
         G = np.vstack([self.A, self.C, *(g for g, _ in self.soc), *(g for g, _, _ in self.power)])
         h = np.concatenate([self.b, self.d, *(h for _, h in self.soc), *(h for _, h, _ in self.power)])

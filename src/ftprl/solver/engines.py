@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
+from ftprl.extras import extra_imports
 from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
@@ -17,8 +18,9 @@ PSD = NDArray[np.float64]
 
 def call_clarabel(P: PSD, q: Vector, G: Any, h: Vector, cones: list[Any], tol: float = 1e-12) -> Any:
     """Clarabel's raw answer for min ½ w'Pw + q·w with h - Gw in the cones."""
-    import clarabel
-    from scipy.sparse import csc_matrix
+    with extra_imports:
+        import clarabel
+        from scipy.sparse import csc_matrix
 
     settings = clarabel.DefaultSettings()
     settings.verbose = False
@@ -29,7 +31,8 @@ def call_clarabel(P: PSD, q: Vector, G: Any, h: Vector, cones: list[Any], tol: f
 
 def call_piqp(P: PSD, q: Vector, conic: Conic, tol: float = 1e-12) -> tuple[Vector, Vector, Vector] | None:
     """PIQP's (point, multipliers, slacks) for min ½ w'Pw + q·w over linear rows; None where it gives up."""
-    import piqp
+    with extra_imports:
+        import piqp
 
     solver = piqp.DenseSolver()
     settings = solver.settings
@@ -50,7 +53,8 @@ def solve_linear(
     g: Vector, C: Vector, d: Vector, A: Vector, b: Vector, bounds: Any = (None, None)
 ) -> tuple[str, Vector, Vector]:
     """min g·x with Cx <= d, Ax = b by HiGHS: ("optimal" | "infeasible" | "unbounded", x, multipliers of A then C)."""
-    from scipy.optimize import linprog
+    with extra_imports:
+        from scipy.optimize import linprog
 
     # HiGHS's tolerances are absolute: bring the set and the objective to the size of 1.
     size = max(float(np.abs(d).max(initial=0.0)), float(np.abs(b).max(initial=0.0))) or 1.0
@@ -84,8 +88,6 @@ def linear_program(
 
 def interior_point(conic: Conic) -> Vector:
     """The x of a point that keeps the largest distance (at most 1) from every row and cone of the set."""
-    from scipy.sparse import csc_matrix
-
     G, h, cones = conic.stacked
     G = G.toarray()
     margins = np.zeros(len(h))
@@ -98,7 +100,9 @@ def interior_point(conic: Conic) -> Vector:
     for _ in conic.power:
         margins[at : at + 2] = 1.0
         at += 3
-    import clarabel
+    with extra_imports:
+        import clarabel
+        from scipy.sparse import csc_matrix
 
     wide = np.vstack((np.hstack((G, margins[:, None])), np.eye(conic.size + 1)[-1:]))
     q = np.zeros(conic.size + 1)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
+from ftprl.extras import extra_imports
 from ftprl.solver.certified import Solution
 
 Vector = NDArray[np.float64]
@@ -145,7 +146,8 @@ class _Mixture:
 
 def _solve(M: Vector, right: Vector) -> Vector:
     """M y = right; along directions in which M is 0, up to rounding, y is as long as right / 1e-15 makes it."""
-    from scipy.linalg.lapack import dpotrf, dpotrs
+    with extra_imports:
+        from scipy.linalg.lapack import dpotrf, dpotrs
 
     factor, failed = dpotrf(M, clean=0)
     if not failed and float(np.diagonal(factor).min()) > 1e-6:  # the diagonal of M is 1: no direction is lost

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl.extras import extra_imports
 from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
@@ -51,7 +52,8 @@ class Corners:
 
     def add(self, x: Vector) -> bool:
         """Take a point as a corner; refused where fewer than n independent rows meet."""
-        from scipy.linalg import qr
+        with extra_imports:
+            from scipy.linalg import qr
 
         slack = self.right - self.rows @ x
         near = np.flatnonzero(np.abs(slack) <= 1e-8 * (1.0 + np.abs(self.right)))
@@ -115,7 +117,8 @@ class Corners:
 
     def solve_end(self, goal: Goal, on: Index) -> End | None:
         """The corner and its multipliers from the rows that meet there: digits that the walk lost are back."""
-        from scipy.linalg.lapack import dgetrf, dgetrs
+        with extra_imports:
+            from scipy.linalg.lapack import dgetrf, dgetrs
 
         i, sign = goal
         slope = np.zeros(len(on))
@@ -153,7 +156,8 @@ class _Walks:
     """Walks under way, one in each of the first `count` entries of every array."""
 
     def __init__(self, corners: Corners, capacity: int) -> None:
-        from scipy.linalg.blas import dger
+        with extra_imports:
+            from scipy.linalg.blas import dger
 
         rows, n = corners.rows, corners.rows.shape[1]
         self.corners, self.count, self._add_outer_product = corners, 0, dger

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import psd
+from ftprl.extras import extra_imports
 from ftprl.solver.certified import TIGHT, Pair, Span, dual_gap, value
 from ftprl.solver.conic import Conic
 
@@ -76,7 +77,8 @@ def solve_prices(S: Vector, right: Vector) -> Vector:
     """S y = right, with one step of refinement: rows at sharp corners are nearly dependent."""
     if not right.size:
         return right
-    from scipy.linalg.lapack import dpotrf, dpotrs
+    with extra_imports:
+        from scipy.linalg.lapack import dpotrf, dpotrs
 
     factor, failed = dpotrf(S, clean=0)
     if failed:  # dependent rows, to rounding

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
-from ftprl.cluster.fault import ClusterFault
 from ftprl.cluster.options import ClusterOptions
 from ftprl.data.files import STDIN, STDOUT, is_uri
-from ftprl.data.ngrams import GramsOption
 from ftprl.data.protocol import ReadsAhead
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
-from ftprl.training.run_options import check_calibrate, check_compact, options_of_run
-from ftprl.training.setup import check_mixture_options, model_options, new_model, resumed_model, set_admission
+from ftprl.options import BY_NAME, TrainOptions
+from ftprl.options.checks import check_together, check_values
+from ftprl.options.keywords import complete, has_keywords
+from ftprl.options.keywords import lines as option_lines
+from ftprl.options.option import Path
+from ftprl.training.setup import model_options, new_model, resumed_model, set_admission
 
 # All else is imported once the parsers have begun to read ahead: they need no Python, and the time is theirs.
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
-    from ftprl.runlog.events import Listener
     from ftprl.training.event_log import EventLog
     from ftprl.training.run import Run
     from ftprl.training.trainer import Trainer
-
-Path = str | os.PathLike[str]
-Columns = str | int | Sequence[str | int]
 
 _NAMED_HERE = (
     *("data", "resume", "receipt", "classes", "names", "admit", "threads", "cache", "events"),
@@ -49,98 +47,33 @@ _MAY_BE_ONE = tuple(
 )
 
 
-def train(
-    data: Any,
-    y: ArrayLike | None = None,
-    *,
-    format: str | None = None,
-    label: str | int | None = None,
-    positive: str | float | None = None,
-    weight: str | int | ArrayLike | None = None,
-    delay_column: str | int | None = None,
-    ignore: Columns | None = None,
-    categorical: Columns | None = None,
-    numeric: Columns | None = None,
-    text: Columns | None = None,
-    boolean: Columns | None = None,
-    date: Columns | None = None,
-    bucket: Columns | None = None,
-    missing: str | None = None,
-    interactions: str | Sequence[str] | Sequence[Sequence[str]] | None = None,
-    ngrams: GramsOption = None,
-    skips: GramsOption = None,
-    char_ngrams: GramsOption = None,
-    sep: str | None = None,
-    quote: str | None = None,
-    header: bool | None = None,
-    on_bad_row: str | None = None,
-    max_row: int | None = None,
-    loss: str | None = None,
-    classes: int | str | Sequence[str | float] | None = None,
-    tau: float | None = None,
-    bits: int | None = None,
-    dim: int | None = None,
-    seed: int | None = None,
-    intercept: bool | None = None,
-    float64: bool | None = None,
-    lower: float | None = None,
-    upper: float | None = None,
-    bounds: Mapping[str | int, tuple[float | None, float | None]] | Sequence[str] | None = None,
-    scale: float | Sequence[float] | str | None = None,
-    beta: float | None = None,
-    l1: float | None = None,
-    l2: float | None = None,
-    share: float | str | None = None,
-    stack: bool | None = None,
-    level: bool | None = None,
-    coin: bool | None = None,
-    dense: bool | None = None,
-    calibrate: str | None = None,
-    round_rows: int | None = None,
-    retire: bool | None = None,
-    admit: str | None = None,
-    passes: int | None = None,
-    holdout: int | None = None,
-    delay: int | None = None,
-    delay_memory: str | int | None = None,
-    receipt: bool | None = None,
-    checkpoint: Path | None = None,
-    every: str | int | None = None,
-    cache: Path | None = None,
-    resume: Path | None = None,
-    threads: int | None = None,
-    engine: str | None = None,
-    address: str | None = None,
-    workers: int | None = None,
-    servers: int | None = None,
-    names: str | int | None = None,
-    output: Path | None = None,
-    compact: bool | None = None,
-    predictions: Path | None = None,
-    events: Path | None = None,
-    listener: Listener | None = None,
-) -> Run:
+_KEYWORDS = dict.fromkeys(BY_NAME)
+
+
+@has_keywords(_KEYWORDS)
+def train(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOptions]) -> Run:
     """Learn a linear model from files or data in memory; each row is predicted before it is learned.
 
     `data` is a path, a folder, a pattern, several of these, "-" for standard input; a data frame (pandas, Polars,
     pyarrow), dicts, a NumPy array, a SciPy matrix, or an iterator of these; a Ray dataset; or a `Source` of
     `ftprl.data.open`.
     `y` has the labels of data in memory, one per row; those of a frame or of dicts may also be a column, `label`. An
-    option that is None has its default or, with `resume`, the value of the resumed model.
+    option that is None has its default or, with `resume`, the value of the resumed model. docs/options.md lists all
+    options, and so does `help(ftprl.train)`.
 
     >>> train("clicks.csv.gz", label="click", output="clicks.ftprl").progressive_loss  # doctest: +SKIP
 
+<<<<<<< HEAD
+=======
     Data options:
 
-    - `format`: File format: csv, tsv, jsonl, parquet, arrow, orc, vw, vwjson, libsvm or batches [default: inferred from
+    - `format`: File format: csv, tsv, jsonl, parquet, arrow, orc, vw, libsvm or batches [default: inferred from
       the file extension]
     - `label`: Column with the label; data with columns needs one, VW text and libsvm have the label in each line
       [default: none]
     - `positive`: Label of the positive class; all others are negative [default: 1 (against 0 or -1), yes, true, y or t,
       in any case]
     - `weight`: Column with the weight of the row in the loss, at least 0 [default: every weight is 1]
-    - `delay_column`: Column with the number of rows after which the label of the row arrives, instead of `delay`
-      [default: none]
     - `ignore`: Columns to leave out [default: none]
     - `categorical`: Columns of categories [default: inferred from the first 10000 rows]
     - `numeric`: Columns of numbers [default: inferred from the first 10000 rows]
@@ -174,7 +107,6 @@ def train(
     - `tau`: Quantile to estimate with the quantile loss, above 0 and below 1; for no other loss [default: 0.5]
     - `bits`: Size of the weight table: 2^bits cells, 1 to 32 bits; features whose hashes collide share a cell [default:
       22]
-    - `dim`: Size of the weight table in cells, 2 to 2^32, instead of `bits` [default: 2^22]
     - `seed`: Seed of the hash that assigns features to cells [default: 0]
     - `intercept`: Whether to learn an intercept [default: True]
     - `float64`: Whether to use double precision, which takes twice the memory [default: False]
@@ -188,31 +120,13 @@ def train(
 
     - `scale`: Learning-rate scale: a number above 0, up to 16 in increasing order to train side by side and mix, or
       auto for a grid of eight, from 0.02 to 29 [default: auto]
-    - `beta`: Initial regularisation, for smaller first steps: the learning rate of a weight is H / (beta + sqrt(sum of
-      its squared gradients)), with H the `scale` and each feature divided by its unit (see `l1`) [default: 0.3; 1 with
-      a single scale]
     - `l1`: L1 penalty, for sparse weights: adds l1 * sum |unit * weight| to the total loss, once and not per row,
       without the intercept. The unit of a feature is its root mean square (with a single scale its largest value)
       [default: 0]
     - `l2`: L2 penalty, for small weights: adds l2/2 * sum (unit * weight)^2 to the total loss, as `l1` does [default:
       0]
-    - `share`: Fraction of the mixture weights that is redistributed equally over all experts (scales, stack, coin)
-      after row t, so that each can recover: a number from 0 to below 1, auto for 1/(t+1), or capped for min(2^-10,
-      1/(t+1)) [default: capped]
-    - `stack`: Whether to add the stack to the mixture: a learned combination of all scales; not with `bounds` [default:
-      True]
-    - `level`: Whether predictions also follow the level of the latest labels, for data whose mean drifts; not for a
-      model that is saved and applied later. Needs the stack, and another loss than logistic [default: False]
-    - `coin`: Whether to add a coin-betting expert to the mixture, for data with many irrelevant features; not with
-      penalties or bounds [default: True]
-    - `dense`: Whether the stack also uses the numeric columns that most rows have; not with penalties or bounds
-      [default: True]
     - `calibrate`: Online calibration of probabilities: platt (three parameters), isotonic (bins of scores) or none;
-      only with logistic loss, in one pass, and not with `receipt`, `delay` or `round_rows` [default: none]
-    - `round_rows`: Most rows to learn together, in rounds (mini-batches) that grow with the rows learned so far: a
-      power of two, at most 2^20; above 1 only with logistic loss, without coin and dense, and not with `bounds`,
-      `delay` or `calibrate` [default: 1]
-    - `retire`: Whether to drop scales that no longer contribute, at row 131072 and at each doubling [default: True]
+      only with logistic loss, in one pass, and not with `receipt` or `delay` [default: none]
     - `admit`: Rule that keeps rare features out, to save memory: count:N (N from 1 to 254) learns a feature from its
       N+1st row on, bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default), poisson:P
       starts to learn a feature with probability P at each row that has it; not with a receipt [default: every feature
@@ -226,9 +140,7 @@ def train(
       it without learning it, and report its loss separately; 0 for none. With several passes all rows are learned in
       the end [default: none; 20 with several passes, unless a receipt is kept]
     - `delay`: Number of rows after which a label arrives: a row is predicted at once and learned when its label is
-      there; not with several passes, `receipt`, `bounds`, `calibrate` or `round_rows` [default: 0]
-    - `delay_memory`: Memory for rows that wait for their labels, such as 4GB; a run that needs more stops with an error
-      [default: 1GB]
+      there; not with several passes, `receipt`, `bounds` or `calibrate` [default: 0]
     - `receipt`: Whether to store what `certify` needs to bound the regret; the model of a run of one pass is the same
       without it [default: False]
     - `checkpoint`: File to save the run to at intervals, so that it can be resumed; or a URI such as s3://bucket/run,
@@ -238,17 +150,14 @@ def train(
     - `cache`: File (.batches) for the parsed and hashed data: written first, then read in every pass and in later runs
       with the same data and options, which need not parse again; written anew where these differ [default: none]
     - `resume`: Checkpoint to continue with the same data, or model to continue with more data [default: none]
-    - `threads`: Number of threads that parse the data and, with more than four scales, learn it, at most 1024; 0 parses
-      in the thread that learns. The result does not depend on it [default: from the number of processors]
+    - `threads`: Number of threads that parse the data, at most 1024; 0 parses in the thread that learns. The result
+      does not depend on it [default: from the number of processors]
     - `engine`: Where the data is read: local (threads of this process) or ray (workers of a Ray cluster, which all need
       the paths of the files); the result does not depend on it [default: local]
     - `address`: With `engine` ray: address of the cluster, such as auto or 10.0.0.1:6379 [default: a cluster on this
       machine, started for the run]
     - `workers`: With `engine` ray: number of files, or parts of files, that are read at the same time [default: all
       processors of the cluster but one]
-    - `servers`: With `engine` ray and `round_rows`: number of servers that share the table, for one that is larger than
-      the memory of a machine, or for more rows per second than one process learns; the result is that of `round_rows`
-      [default: none, one process has the table]
     - `names`: Memory for feature names, which `inspect` shows, such as 64MB; 0 for no names [default: 64MB]
 
     Output options:
@@ -261,17 +170,21 @@ def train(
     - `events`: File for the log of the run, in JSON lines, which `report` and `watch` read [default: none]
     - `listener`: Function to call with each event of the run [default: none]
 
+>>>>>>> d6df8909c859e96d1541bd7d2442700920e3c42b
     Ctrl-C, and SIGTERM where the program handles it, stop a run after a batch: what was learned is saved to
     `checkpoint`, and `ftprl.errors.Interrupted`, a `KeyboardInterrupt`, is raised. When a checkpoint cannot be written,
     for example because the disk is full, the last one stays, the run continues, and the listener gets the event
     `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
     """
-    arguments = dict(locals())
+    arguments = {"data": data, "y": y, **complete("train", _KEYWORDS, options)}
     if may_restart(arguments):
         from ftprl.training.supervisor import supervised  # most runs do without
 
         return supervised(arguments)
     return train_here(arguments)
+
+
+train.__doc__ = f"{train.__doc__}\n{option_lines()}"
 
 
 def train_here(arguments: Mapping[str, Any]) -> Run:
@@ -294,7 +207,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
     # Before the model is read: it may be one of them.
     with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
         if resume is None:
-            old, version = None, None
+            old = None
             data = readers.as_data(data)
             model, source = new_model(
                 data,
@@ -307,22 +220,26 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         else:
             from ftprl.training.checkpoint import load_resumed  # most runs do without
 
-            old, version = load_resumed(os.fspath(resume), apart=where.servers is not None)
+            old = load_resumed(os.fspath(resume))
             data = readers.as_data(data)
             model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
-        from ftprl.training.delay import has_delay_column
         from ftprl.training.event_log import EventLog, settings
         from ftprl.training.passes import best_pass
         from ftprl.training.run import Run
+        from ftprl.training.run_settings import RunSettings
         from ftprl.training.trainer import Trainer
 
-        check_mixture_options(model.engine.spec, arguments)
+        spec, saved = model.engine.spec, None if old is None else old.checkpoint
+        check_values({"compact": arguments["compact"]})
+        run_settings = RunSettings.of(arguments, saved, receipt=model.engine.receipt)
+        check_together(
+            {
+                **{name: getattr(spec, name, value) for name, value in arguments.items()},
+                **{"passes": run_settings.passes, "delay": run_settings.delay, "receipt": model.engine.receipt},
+            }
+        )
+        _check_compact(arguments)
         set_admission(model, admit, is_new=old is None)
-        check_compact(arguments, receipt=model.engine.receipt)
-        if where.servers is not None:
-            from ftprl.training.servers import check_servers
-
-            check_servers(model)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
         resumed_file = None if resume is None or is_uri(os.fspath(resume)) else resume
@@ -335,30 +252,17 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         if cache is not None:
             from ftprl.training.cache import cached  # most runs do without
 
-            if has_delay_column(source):
-                raise InvalidInput(
-                    "cache= keeps no delays, got delay_column= as well; drop one.", option=("cache", "delay_column")
-                )
-
             source = cached(
                 source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None
             )
-        if cluster is not None and where.servers is not None:
-            from ftprl.training.servers import spread_over
-
-            saved_cells = None if version is None else (os.fspath(resume), version)
-            model.engine = connections.enter_context(spread_over(cluster, where.servers, model.engine, saved_cells))
-        saved = None if old is None else old.checkpoint
-        run_options = options_of_run(arguments, saved, source, model.engine.spec, receipt=model.engine.receipt)
-        check_calibrate(run_options, source, model.engine.spec.calibrate)
+        run_settings.check_source(source, is_resumed=saved is not None)
         model.check_size()
-        log = EventLog(events, arguments["listener"], settings(model, source, run_options))
-        trainer = Trainer(model, source, run_options, log.add)
+        log = EventLog(events, arguments["listener"], settings(model, source, run_settings))
+        trainer = Trainer(model, source, run_settings, log.add)
         run = trainer.run
         log.progressive = lambda: run.progressive
         log.reading = None if cluster is None else cluster.summary
-        saved_model = _run(trainer, log, output, compact=bool(arguments["compact"]), is_replaced=may_restart(arguments))
-        model.engine = model.engine.gathered()
+        saved_model = _run(trainer, log, output, compact=bool(arguments["compact"]))
     state = run.state
     is_binary = model.engine.spec.scalar_loss().binary
     only_class = state.only_class if is_binary else None
@@ -366,7 +270,7 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         model=saved_model,
         events=tuple(log.events),
         progressive=run.progressive,
-        holdout=run.holdout if run_options.holdout else None,
+        holdout=run.holdout if run_settings.holdout else None,
         reviews=tuple(state.reviews),
         best_pass=best_pass(state.reviews),
         rows=state.rows,
@@ -381,6 +285,17 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         residuals=state.monitor.residuals(),
         sorted_by_class=(is_binary or model.engine.spec.classes > 0) and state.blocks.are_sorted,
     )
+
+
+def _check_compact(arguments: Mapping[str, Any]) -> None:
+    """Refuse a compact model in the file of the checkpoint, which could not be resumed from it."""
+    compact, output, checkpoint = (arguments[name] for name in ("compact", "output", "checkpoint"))
+    if compact and None not in (output, checkpoint) and os.path.realpath(output) == os.path.realpath(checkpoint):
+        raise InvalidInput(
+            "compact= saves a model that cannot be resumed, got the same file for output= and checkpoint=; name two"
+            " files.",
+            option=("compact", "output", "checkpoint"),
+        )
 
 
 @contextmanager
@@ -400,9 +315,7 @@ def _reading_ahead(source: readers.Source, arguments: Mapping[str, Any]) -> Iter
 
 def _where(arguments: Mapping[str, Any]) -> ClusterOptions:
     """Where the work of a run is done."""
-    return ClusterOptions(
-        arguments["engine"] or "local", arguments["address"], arguments["workers"], arguments["servers"]
-    )
+    return ClusterOptions(arguments["engine"] or "local", arguments["address"], arguments["workers"])
 
 
 def may_restart(arguments: Mapping[str, Any]) -> bool:
@@ -423,19 +336,14 @@ def may_restart(arguments: Mapping[str, Any]) -> bool:
     return are_paths and not has_vectors and is_apart
 
 
-def _run(trainer: Trainer, log: EventLog, output: Path | None, *, compact: bool, is_replaced: bool) -> Model:
-    """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end.
-
-    Where a cluster has lost something and another process goes on, nothing went wrong.
-    """
+def _run(trainer: Trainer, log: EventLog, output: Path | None, *, compact: bool) -> Model:
+    """Train and save; what goes wrong is logged too. A signal that arrives after the last row waits for the end."""
     with trainer.signals, closing(trainer.predictions) if trainer.predictions else nullcontext():
         trainer.signals.hold()  # once the log exists, an interrupt is that of a run, which says what it keeps
         log.open(append=trainer.run.state.rows > 0)
         try:
             return _train_and_save(trainer, output, compact=compact)
         except (FtprlError, OSError) as wrong:
-            if is_replaced and isinstance(wrong, ClusterFault):
-                raise
             log.add({"event": "error", "rows": trainer.run.state.rows, "message": str(wrong) or type(wrong).__name__})
             raise
         finally:

@@ -18,7 +18,7 @@ from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.training.parquet_columns import ParquetColumns
-from ftprl.training.records import JSON_FORMATS, Table, field_text, number_of, object_of, refused_field, table_of
+from ftprl.training.records import Table, field_text, number_of, object_of, refused_field, table_of
 
 COLUMN = "prediction"
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -96,15 +96,13 @@ def _append_text(numbers: Iterable[list[bytes]], source: TextSource, model: Mode
 
 
 def _writer(source: TextSource, model: Model, path: str, out: Any) -> _Writer:
-    if source.describe().format in JSON_FORMATS and suffixes(path)[0] in JSON_LINES:
+    if source.describe().format == "jsonl" and suffixes(path)[0] in JSON_LINES:
         return _Objects(out)
     kinds = model.reading.get("columns") or {}
     order = model.reading.get("order") or list(kinds)
     binary = model.engine.spec.scalar_loss().is_classification
-    numeric = ("numeric", "bucket", "weight", "delay_column", *(() if binary else ("label",)))
+    numeric = ("numeric", "bucket", "weight", *(() if binary else ("label",)))
     numeric = numeric if source.dialect is None else tuple(kind for kind in numeric if kind != "bucket")
-    if source.describe().format == "vwjson":
-        raise InvalidInput("--append needs a file that ends in .jsonl for VW's JSON, got another; rename it.")
     table = table_of(source, {name: kinds[name] for name in order}, numeric)
     if COLUMN in table.names:
         raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")
@@ -236,13 +234,12 @@ class _JsonLines:
 
 
 @final
-class ParquetWriter:
+class _ParquetWriter:
     """Parquet, a row group for each block of rows."""
 
-    def __init__(self, table: Table, out: Any, path: str, *, more: bool = True) -> None:
-        names = (*table.names, COLUMN) if more else table.names
-        numeric = table.numeric | {COLUMN} if more else table.numeric
-        self._table, self._columns = table, ParquetColumns(out, names, numeric)
+    def __init__(self, table: Table, out: Any, path: str) -> None:
+        self._table = table
+        self._columns = ParquetColumns(out, (*table.names, COLUMN), table.numeric | {COLUMN})
 
     def write(self, records: Sequence[bytes], predictions: Sequence[bytes]) -> None:
         """Write some rows."""
@@ -260,5 +257,5 @@ class ParquetWriter:
 _WRITERS: dict[str, Callable[[Table, Any, str], _Writer]] = {
     **dict.fromkeys(SEPARATORS, _Text),
     **dict.fromkeys(JSON_LINES, _JsonLines),
-    **dict.fromkeys(PARQUET, ParquetWriter),
+    **dict.fromkeys(PARQUET, _ParquetWriter),
 }

@@ -1,4 +1,4 @@
-"""Files of columns (Parquet, Arrow, ORC) written again: with predictions behind their columns, or as Parquet."""
+"""Files of columns (Parquet, Arrow, ORC) written again with predictions behind their columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import closing
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from ftprl.data import nested, partitions
+from ftprl.data import partitions
 from ftprl.data.column_files import open_column_file, read_part
 from ftprl.data.files import shown, suffixes
 from ftprl.errors import BadFormat, InvalidInput
@@ -87,35 +87,6 @@ def _empty_schema(files: Sequence[str], format: str) -> pa.Schema:
         schema = opened.schema
     keys = [field for field in partitions.fields_of(files) if field.name not in schema.names]
     return pa.schema([*schema, *keys, pa.field(_COLUMN, pa.float64())])
-
-
-def write_parquet(files: Sequence[str], format: str, out: Any, ignored: Sequence[str]) -> int:
-    """Write all rows as Parquet, without the columns that are ignored; returns how many."""
-    writer: Any = None
-    rows = 0
-    for batch in record_batches(files, format):
-        batch = batch.drop_columns(_whole_columns(batch.schema, ignored)) if ignored else batch
-        writer = writer or _parquet_writer(batch.schema, out)
-        writer(batch)
-        rows += len(batch)
-    if writer is not None:
-        writer(None)
-    return rows
-
-
-def _whole_columns(schema: pa.Schema, ignored: Sequence[str]) -> list[str]:
-    """The columns that are ignored; some fields of a structure alone are refused."""
-    columns = []
-    for field in schema:
-        inside = [inner.name for inner in nested.flat_fields([field])]
-        if inside and all(name in ignored for name in inside):
-            columns.append(field.name)
-        elif any(name in ignored for name in inside):
-            raise InvalidInput(
-                f"ignore= needs whole columns for .parquet, got fields of {shown(field.name)[:40]!r}; name the column.",
-                option="ignore",
-            )
-    return columns
 
 
 def _writer(schema: pa.Schema, path: str, out: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from ftprl.confidence import RunMonitor
 from ftprl.data import Source
@@ -12,14 +12,9 @@ from ftprl.data.files import is_uri
 from ftprl.errors import BadModel, FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.training.delay import Waiting
-from ftprl.training.options import RunOptions
 from ftprl.training.predictions import Predictions
+from ftprl.training.run_settings import RunSettings
 from ftprl.training.run_state import RunState
-
-if TYPE_CHECKING:
-    from ftprl.cluster.versions import Version, VersionedFolder
-
-_RUN = "run"  # the file of a version on a shared path
 
 
 def check_shared(uri: str) -> None:
@@ -29,51 +24,27 @@ def check_shared(uri: str) -> None:
     VersionedFolder(uri, "checkpoint").check()
 
 
-def load_resumed(path: str, *, apart: bool = False) -> tuple[Model, Version | None]:
-    """The model or checkpoint in a file, or the last checkpoint that is complete on a shared path.
-
-    With `apart`, cells that are in files of their own are left there, and the version that has them is returned.
-    """
+def load_resumed(path: str) -> Model:
+    """The model or checkpoint in a file, or the last checkpoint that is complete on a shared path."""
     if not is_uri(path):
-        return Model.load(path), None
+        return Model.load(path)
     from ftprl.cluster.versions import VersionedFolder
 
-    folder = VersionedFolder(path, "resume")
-    version = folder.latest()
-    if version is None:
+    body = VersionedFolder(path, "resume").latest()
+    if body is None:
         raise InvalidInput(
             f"resume= needs a path with a checkpoint, got {path!r} without one that is complete; check its name, or"
             " start anew.",
             option="resume",
         )
-    model = Model.from_bytes(folder.read(version, _RUN), path)
-    has_shards = any(name != _RUN for name in version.files)
-    if apart and has_shards:
-        return model, version
-    if has_shards:
-        from ftprl.linear.shards import put_shards
-
-        put_shards(model.engine, path, version)
-    return model, None
-
-
-def _write_version(folder: VersionedFolder, model: Model) -> None:
-    """Write a version; cells that other processes have are written by these, each shard to a file of its own."""
-    write_shards = model.engine.shard_writer
-    if write_shards is None:
-        folder.write({_RUN: model.write})
-        return
-    stem = folder.next_stem()
-    entries = write_shards(folder.uri, stem)
-    entries[_RUN] = folder.put(stem, _RUN, lambda out: model.write(out, cells=False))
-    folder.commit(stem, entries)
+    return Model.from_bytes(body, path)
 
 
 @final
 class Checkpoints:
     """Writes the checkpoints of one run, and reads the one that it is resumed from."""
 
-    def __init__(self, source: Source, options: RunOptions) -> None:
+    def __init__(self, source: Source, options: RunSettings) -> None:
         self._source, self._options = source, options
         self._fingerprint = source.fingerprint() if options.checkpoint is not None else None
         self._written = time.monotonic()
@@ -133,7 +104,6 @@ class Checkpoints:
         model.checkpoint = {
             "holdout": options.holdout,
             "passes": options.passes,
-            "retire": options.retire,
             "delay": options.delay,
             "fingerprint": self._fingerprint,
             "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
@@ -145,7 +115,7 @@ class Checkpoints:
             if is_uri(options.checkpoint):
                 from ftprl.cluster.versions import VersionedFolder  # most checkpoints are files of this machine
 
-                _write_version(VersionedFolder(options.checkpoint, "checkpoint"), model)
+                VersionedFolder(options.checkpoint, "checkpoint").write(model.write)
             else:
                 model.save(options.checkpoint)
         finally:
@@ -155,7 +125,7 @@ class Checkpoints:
 
     def resume(self, saved: Mapping[str, Any], monitor: RunMonitor) -> RunState:
         """The state of a checkpoint, if the options and the files are those it was made with."""
-        for name in ("passes", "holdout", "retire", "delay"):
+        for name in ("passes", "holdout", "delay"):
             now, then = getattr(self._options, name), saved.get(name)
             if now != then:
                 raise InvalidInput(

@@ -14,10 +14,10 @@ from ftprl.data import Batch, Source
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
-from ftprl.training.delay import Waiting, has_delay_column
+from ftprl.training.delay import Waiting
 from ftprl.training.holdout import held_out
-from ftprl.training.options import RunOptions
 from ftprl.training.passes import check_chosen
+from ftprl.training.run_settings import RunSettings
 from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class RunContext:
 
     model: Model
     source: Source
-    options: RunOptions
+    options: RunSettings
     before: TrainingHistory
     state: RunState
     waiting: Waiting | None
@@ -42,7 +42,7 @@ class RunContext:
         cls,
         model: Model,
         source: Source,
-        options: RunOptions,
+        options: RunSettings,
         waiting: Waiting | None,
         checkpoints: Checkpoints,
         emit: Callable[..., None],
@@ -85,10 +85,6 @@ class RunContext:
         every = None if self.state.relearn_passes else self.options.holdout
         return None if every is None else held_out(batch, every, self.before.rows, compares=self.compares_passes)
 
-    def learned_rows(self) -> int:
-        """How many rows the model has learned in all its runs."""
-        return self.model.engine.progress.rows
-
     # ---- results ----
 
     @property
@@ -125,8 +121,7 @@ class RunContext:
         continues = before.progressive == state.run_start and state.first_pass is not None
         total = state.first_pass if continues else None
         rows = before.rows + state.rows // max(1, state.passes_done)
-        own_delay = "column" if has_delay_column(self.source) else self.options.delay
-        delay = before.delay if own_delay is None else own_delay
+        delay = before.delay if self.options.delay is None else self.options.delay
         return TrainingHistory(
             rows,
             before.bad_rows + self.bad_rows,

@@ -11,8 +11,7 @@ from ftprl import data as readers
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event, Listener, Writer
-from ftprl.training.delay import has_delay_column
-from ftprl.training.options import RunOptions
+from ftprl.training.run_settings import RunSettings
 from ftprl.version import __version__
 
 
@@ -56,7 +55,7 @@ class EventLog:
             self._writer.close()
 
 
-def settings(model: Model, source: readers.Source, options: RunOptions) -> dict[str, Any]:
+def settings(model: Model, source: readers.Source, options: RunSettings) -> dict[str, Any]:
     """What decides the result of the run, for its first event."""
     return {
         "version": __version__,
@@ -66,8 +65,7 @@ def settings(model: Model, source: readers.Source, options: RunOptions) -> dict[
         "passes": options.passes,
         "holdout_every": options.holdout,
         "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
-        "retire": options.retire,
-        "delay": "column" if has_delay_column(source) else options.delay,
+        "delay": options.delay,
         "admit": None if model.admission is None else model.admission.rule,
         "receipt": model.engine.receipt,
     }

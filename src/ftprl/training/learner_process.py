@@ -32,15 +32,11 @@ def main(number: int) -> None:
                 raise _Abandoned from None
 
         signal.signal(signal.SIGTERM, _stop)
-        from ftprl.cluster.fault import ClusterFault
         from ftprl.training.api import train_here
 
         try:
             run = train_here({**arguments, "listener": listen})
         except _Abandoned:
-            return
-        except ClusterFault as fault:
-            supervisor.send(("fault", str(fault)))
             return
         except BaseException as error:
             supervisor.send(("error", _sendable(error)))

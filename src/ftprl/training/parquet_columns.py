@@ -15,8 +15,6 @@ from ftprl.training.records import field_text, number_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_REMEDY = "write .batches with convert, .jsonl with predict --append"
-
 
 @final
 class ParquetColumns:
@@ -32,7 +30,7 @@ class ParquetColumns:
         import pyarrow as pa
 
         schema = self._opened(columns)
-        pairs = zip(columns[: len(schema)], schema, strict=True)
+        pairs = zip(columns, schema, strict=True)
         arrays = [pa.array([_cell(value, field) for value in column], field.type) for column, field in pairs]
         self._writer.write_table(pa.table(arrays, schema=schema))
 
@@ -41,8 +39,7 @@ class ParquetColumns:
         from pyarrow import parquet
 
         if self._schema is None:
-            pairs = zip(self._names, columns, strict=False)  # there may be the prediction behind
-            types = [self._type(name, column) for name, column in pairs]
+            types = [self._type(name, column) for name, column in zip(self._names, columns, strict=True)]
             self._schema = pa.schema(list(zip(self._names, types, strict=True)))
             self._writer = parquet.ParquetWriter(self._out, self._schema)
         return self._schema
@@ -107,5 +104,5 @@ def _value(value: Any, is_number: bool) -> Any:
 def _refusal(name: str, expected: str, got: Any) -> InvalidInput:
     return InvalidInput(
         f"--output needs {expected} in column {shown(name)[:40]!r} for .parquet, got {shown(field_text(got))[:40]};"
-        f" {_REMEDY}."
+        " write .jsonl."
     )

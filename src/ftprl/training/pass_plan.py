@@ -77,7 +77,7 @@ class PassPlan:
         """Forget what the scales have learned: they learn all rows in the best number of passes, mixed as was best."""
         run, model, state = self._run, self._run.model, self._run.state
         start = None if model.start is None else Model.from_bytes(model.start).engine
-        model.engine, model.start = model.engine.renewed(forgetful(model.engine, start)), None
+        model.engine, model.start = forgetful(model.engine, start), None
         assert state.chosen is not None
         model.engine.expert_weights = state.chosen
         state.relearn_passes, state.pass_start = passes, model.engine.progress

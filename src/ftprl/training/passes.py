@@ -71,7 +71,7 @@ def review(
         with closing(source.read(source.start, threads=threads)) as reading:
             for batch, _ in reading:
                 held = held_out(batch, every, rows_before, compares=True)
-                rows = rows_of(engine.entries_here(batch), held)
+                rows = rows_of(batch, held)
                 for losses, baselines, weights in around_refused(rows, lambda some: _weighed(model, some), _pass_over):
                     totals = add_losses(totals, losses, baselines, weights)
                 signals.deliver()
@@ -112,7 +112,6 @@ def rows_of(batch: Batch, rows: np.ndarray) -> Batch:
         batch.origin,
         None,
         True,
-        None,
         None,
         batch.label_texts,
     )

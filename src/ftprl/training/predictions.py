@@ -25,7 +25,7 @@ from ftprl.linear.model import Model, Vector
 from ftprl.training.predict import AlignedLines, shown_predictions
 
 if TYPE_CHECKING:
-    from ftprl.training.options import RunOptions
+    from ftprl.training.run_settings import RunSettings
     from ftprl.training.run_state import RunState
 
 _BLOCK = 1 << 20
@@ -159,7 +159,7 @@ class Predictions:
 
     @classmethod
     def of(
-        cls, options: RunOptions, model: Model, source: Source, rows: int, checkpoint: Mapping[str, Any] | None
+        cls, options: RunSettings, model: Model, source: Source, rows: int, checkpoint: Mapping[str, Any] | None
     ) -> Predictions | None:
         """Those of a run, if they were asked for, from row number `rows` on."""
         if options.predictions is None:

@@ -9,19 +9,16 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
-from ftprl.data import Source
 from ftprl.data.files import shown
 from ftprl.data.options import JSON_LINES
-from ftprl.data.tables import SAMPLE_ROWS, Dialect
+from ftprl.data.tables import Dialect
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 
 OF_LINES = ("label", "weight", "tag", "features")  # the columns of VW text and libsvm
-JSON_FORMATS = (JSON_LINES, "vwjson")
 
 Values = list[Any]
 
@@ -40,13 +37,10 @@ class Table(NamedTuple):
     dialect: Dialect | None = None
 
 
-def table_of(
-    source: TextSource, kinds: Mapping[str, str], numeric: Sequence[str], *, with_others: bool = True
-) -> Table:
+def table_of(source: TextSource, kinds: Mapping[str, str], numeric: Sequence[str]) -> Table:
     """The columns of a source, of which those of the kinds `numeric` are numbers.
 
-    JSON lines may have other columns, which are left out; without `with_others` they are refused, and columns that are
-    ignored are left out.
+    JSON lines may have other columns, which are left out.
     """
     format = source.describe().format
     if source.dialect is not None:
@@ -54,25 +48,14 @@ def table_of(
         assert names is not None
         csv.field_size_limit(sys.maxsize)  # how long a row may be was decided when it was read
         numbers = frozenset(name for name in names if kinds.get(name) in numeric)
-        kept = [with_others or kinds.get(name) != "ignore" for name in names]
-        if not all(kept):
-            rest = tuple(compress(names, kept))
-            return Table(rest, numbers, lambda records: _selected(fields_of(dialect, records), kept), dialect)
         return Table(names, numbers, lambda records: fields_of(dialect, records), dialect)
     if format == JSON_LINES:
-        ignored = None if with_others else tuple(name for name in kinds if kinds[name] == "ignore")
-        names = tuple(name for name in kinds if name not in (ignored or ()))
+        names = tuple(kinds)
         numbers = frozenset(name for name in names if kinds[name] in numeric)
         maps = frozenset(name for name in names if not any(other.startswith(f"{name}.") for other in names))
-        return Table(names, numbers, lambda records: (_of_json(record, names, maps, ignored) for record in records))
+        return Table(names, numbers, lambda records: (_of_json(record, names, maps) for record in records))
     read = _of_libsvm if format == "libsvm" else _of_vw
     return Table(OF_LINES, frozenset(("label", "weight")), lambda records: (read(text_of(one)) for one in records))
-
-
-def _selected(rows: Iterable[list[str]], kept: Sequence[bool]) -> Iterator[list[str]]:
-    """Some of the fields; a row with more or fewer of them stays as it is."""
-    for fields in rows:
-        yield list(compress(fields, kept)) if len(fields) == len(kept) else fields
 
 
 def fields_of(dialect: Dialect, records: Sequence[bytes]) -> Iterator[list[str]]:
@@ -115,14 +98,6 @@ def number_of(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def check_readable(source: Source, option: str) -> TextSource:
-    """The source, if the text of its rows can be kept."""
-    if isinstance(source, TextSource):
-        return source
-    got = source.describe().format
-    raise InvalidInput(f"{option} needs the rows of files as they are, got {got}; pass the files they were made of.")
-
-
 # ---- JSON ----
 
 
@@ -148,7 +123,7 @@ def object_of(record: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _of_json(record: bytes, names: Sequence[str], maps: frozenset[str], ignored: Sequence[str] | None) -> Values:
+def _of_json(record: bytes, names: Sequence[str], maps: frozenset[str]) -> Values:
     read = object_of(record)
     if read is None:
         return []
@@ -156,26 +131,12 @@ def _of_json(record: bytes, names: Sequence[str], maps: frozenset[str], ignored:
     for name in [name for name, value in flat.items() if isinstance(value, list) and name not in names]:
         if any(other.startswith(f"{name}.") for other in names):  # pairs of a name and a value are these columns
             flat |= _columns_of(name, flat.pop(name))
-    if ignored is not None and not flat.keys() <= set(names):
-        _refuse_others(flat, names, ignored)
     return [flat[name] if name in flat else _pairs(flat, f"{name}.") if name in maps else None for name in names]
 
 
 def _columns_of(name: str, pairs: Sequence[Any]) -> dict[str, Any]:
     found = [(pair.get("name", pair.get("key")), pair.get("value")) for pair in pairs if isinstance(pair, dict)]
     return {f"{name}.{field_text(own)}": value for own, value in found if own is not None}
-
-
-def _refuse_others(flat: Mapping[str, Any], names: Sequence[str], ignored: Sequence[str]) -> None:
-    """Refuse a key that would be lost, unless it is null or within an object that is left out."""
-    for name, value in flat.items():
-        is_left_out = value is None or name in ignored or any(name.startswith(f"{other}.") for other in ignored)
-        if name not in names and not is_left_out:
-            raise InvalidInput(
-                f"output= needs the keys of the first {SAMPLE_ROWS} rows for .parquet, got another,"
-                f" {shown(name)[:40]!r}; write .batches instead.",
-                option="output",
-            )
 
 
 def _pairs(flat: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
@@ -201,29 +162,3 @@ def _of_libsvm(line: str) -> Values:
     if ":" in first:  # without a label
         return [None, None, None, line.strip()]
     return [number_of(first), None, None, features]
-
-
-def named_features(line: str, format: str) -> list[tuple[str, float]]:
-    """The features of a line of VW text or libsvm by name, those of a namespace as `namespace^name`.
-
-    >>> named_features("1 |a:2 x y:3 | z", "vw")
-    [('a^x', 2.0), ('a^y', 6.0), ('z', 1.0)]
-    >>> named_features("-1 3:0.5 7:1", "libsvm")
-    [('3', 0.5), ('7', 1.0)]
-    """
-    if format == "libsvm":
-        pairs = (word.partition(":") for word in line.split() if ":" in word)
-        return [(name, float(value)) for name, _, value in pairs]
-    features: list[tuple[str, float]] = []
-    for part in line.split("|")[1:]:
-        words, space, scale = part.split(), "", 1.0
-        if part[:1].strip():
-            space, _, own = words.pop(0).partition(":")
-            scale = float(own or 1.0)
-        unnamed = 0
-        for word in words:
-            name, _, value = word.partition(":")
-            if not name:
-                name, unnamed = str(unnamed), unnamed + 1
-            features.append((f"{space}^{name}" if space else name, float(value or 1.0) * scale))
-    return features

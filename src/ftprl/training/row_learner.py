@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ftprl.data import Batch, Position
-from ftprl.linear import rounds
 from ftprl.linear.model import Vector
 from ftprl.linear.refusal import RowRefused
-from ftprl.linear.round_buffer import JoinedPosition
 from ftprl.linear.spec import Spec
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
@@ -74,37 +71,13 @@ class RowLearner:
             self._run.model.engine.learn_late(rows, expert_scores, np.arange(len(rows)))
             self._log_dropped(before)
 
-    def add_names(self, batch: Batch, position: Position, first: int, last: int) -> None:
-        """Keep the names of the features of some rows of a batch, which are about to be counted."""
+    def add_names(self, rows: Batch) -> None:
+        """Keep the names of the features of rows, which are about to be counted."""
         names = self._run.model.names
         if names is None:
             return
         before = self._run.before.rows + self._run.state.rows
-        parts = position.parts(first, last) if isinstance(position, JoinedPosition) else [batch[first:last]]
-        for rows in parts:
-            names.add(rows, before, background=self._run.options.threads != 0)
-            before += len(rows)
-
-    # ---- before they are learned, for rounds of several rows ----
-
-    def learns(self, batch: Batch) -> NDArray[np.bool_]:
-        """Which rows are learned unless they are refused."""
-        rows = rounds.learns(batch)
-        if (held := self._run.held_out(batch)) is not None:
-            rows[held] = False
-        return rows
-
-    def refused(self, batch: Batch) -> list[int]:
-        """Which rows will be refused."""
-        numbers, start = list[int](), 0
-        while start < len(batch):
-            try:
-                self._run.model.engine.check_rows(batch[start:])
-                break
-            except RowRefused as refusal:
-                numbers.append(refusal.row - batch.first_row)
-                start = numbers[-1] + 1
-        return numbers
+        names.add(rows, before, background=self._run.options.threads != 0)
 
     # ---- one batch ----
 

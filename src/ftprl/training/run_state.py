@@ -46,7 +46,7 @@ class TrainingHistory(NamedTuple):
     progressive: LossTotals = NO_LOSS
     holdout: LossTotals = NO_LOSS
     monitor: tuple[float, ...] = ()
-    delay: int | str | None = None
+    delay: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""

@@ -36,16 +36,6 @@ class Stop(NamedTuple):
         """Whether the row is a power of two."""
         return self.row & (self.row - 1) == 0
 
-    def merged(self, later: Stop) -> Stop:
-        """Both stops as one, for rows that are learned together: the row of a doubling, otherwise the later one."""
-        row = self.row if self.doubled and not later.doubled else later.row
-        return Stop(
-            row,
-            progress=self.progress or later.progress,
-            receipt=self.receipt or later.receipt,
-            checkpoint=self.checkpoint or later.checkpoint,
-        )
-
 
 @final
 class Schedule(NamedTuple):
@@ -72,14 +62,3 @@ class Schedule(NamedTuple):
             receipt=is_progress and self.receipt is not None and self.receipt(row),
             checkpoint=row == checkpoint,
         )
-
-    def through(self, stop: Stop, rows: int) -> Stop:
-        """A stop and all others up to so many rows, as one: rows of a round are learned together.
-
-        >>> Schedule(checkpoint=3).through(Stop(2, progress=True, receipt=False, checkpoint=False), 3)
-        Stop(row=2, progress=True, receipt=False, checkpoint=True)
-        """
-        reached = stop.row
-        while reached < rows and (later := self.after(reached)).row <= rows:
-            stop, reached = stop.merged(later), later.row
-        return stop

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ftprl import data as readers
 from ftprl.data.columns import bucket_entry
 from ftprl.data.interactions import parse as parse_interactions
@@ -20,6 +18,7 @@ from ftprl.linear.name_budget import BUDGET, parse_budget
 from ftprl.linear.spec import Spec
 from ftprl.losses import CLASS_LOSSES, LOSSES, check_tau
 from ftprl.options import names
+from ftprl.options.checks import check_values
 
 # All else is imported in the functions: data is parsed ahead before its model is made (`ftprl.training.api`).
 if TYPE_CHECKING:
@@ -27,8 +26,9 @@ if TYPE_CHECKING:
     from ftprl.linear.model import Model
     from ftprl.linear.names import Names
 
-SPEC = names("Spec")
-READING = names("open")
+# `bits` says how many cells there are, data in memory how many columns.
+SPEC = (*(name for name in names("model") if name not in ("classes", "bits", "admit")), "dim")
+READING = names("data")
 _OPEN = (*READING, "y")  # what is passed on to `ftprl.data.open`
 _COLUMNS = (*BESIDE, "ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
 _NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
@@ -37,29 +37,14 @@ Options = Mapping[str, Any]
 
 def model_options(arguments: Options) -> dict[str, Any]:
     """The settings of the model and its data that were passed; None is an option that was not."""
-    options = {name: arguments[name] for name in SPEC if arguments[name] is not None}
+    options = {name: arguments[name] for name in SPEC if arguments.get(name) is not None}
     reading = {name: arguments[name] for name in (*READING, "y") if arguments.get(name) is not None}
     options |= {name: value for name, value in reading.items() if not (isinstance(value, tuple) and value == ())}
-    bits = arguments["bits"]
+    bits = arguments.get("bits")
     if bits is not None:
-        if "dim" in options:
-            raise InvalidInput(
-                f"bits= and dim= are two ways to set the size of the table, got bits={bits} and dim={options['dim']};"
-                " keep one.",
-                option=("bits", "dim"),
-            )
-        if isinstance(bits, bool) or not isinstance(bits, int | np.integer) or not 1 <= bits <= 32:
-            raise InvalidInput(f"bits= needs a whole number from 1 to 32, got {bits!r}; the table has 2**bits cells.")
+        check_values({"bits": bits})
         options["dim"] = 2 ** int(bits)
     return options
-
-
-def reading_options(arguments: Options) -> dict[str, Any]:
-    """The options of `ftprl.data.open` among those of `train`, by their names there."""
-    every = {**dict.fromkeys((*SPEC, *READING, "bits")), **arguments}
-    options = model_options(every)
-    wide = {"dtype": "float64"} if options.pop("float64", False) else {}
-    return {name: value for name, value in options.items() if name in (*READING, "y", "dim", "seed", "loss")} | wide
 
 
 def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
@@ -169,8 +154,8 @@ def _names(source: readers.Source, budget: int) -> Names | None:
 
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with `coin` and `dense` on, where they were not passed and can be on."""
-    deciding = ("scale", "stack", "l1", "l2", "lower", "upper", "bounds", "round_rows", *_of_classes(settings))
+    """The settings with `coin` and `dense` on where they can be on."""
+    deciding = ("scale", "l1", "l2", "lower", "upper", "bounds", *_of_classes(settings))
     spec = Spec(**_pick(settings, deciding))
     wanted = {name: spec.may_add(name) for name in ("coin", "dense")}
     return {**{name: True for name, can_be in wanted.items() if can_be}, **settings}
@@ -190,14 +175,6 @@ def _check_tau(settings: Options) -> None:
         check_tau(settings["tau"], settings.get("loss", "logistic"))
 
 
-def check_mixture_options(spec: Spec, arguments: Options) -> None:
-    """Refuse options of a mixture for a model with one scale, which mixes nothing."""
-    for name in ("share", "stack", "retire"):
-        if arguments[name] is not None and not spec.several:
-            value = arguments[name]
-            raise InvalidInput(f"{name}= needs several scales, got {name}={value!r} with one; drop it.", option=name)
-
-
 def set_admission(model: Model, rule: str | None, *, is_new: bool) -> None:
     """Have a new model leave rare features out by this rule; one that is resumed goes on with its own."""
     if rule is None:
@@ -206,11 +183,6 @@ def set_admission(model: Model, rule: str | None, *, is_new: bool) -> None:
     from ftprl.linear.admission import parse as parse_admission
 
     parse_admission(rule)
-    if model.engine.receipt:
-        raise InvalidInput(
-            f"admit= leaves features out that a receipt counts, got admit={rule} with a receipt; drop one.",
-            option=("admit", "receipt"),
-        )
     if is_new:
         model.admission = Admission(rule, model.engine.spec.dim, model.engine.spec.seed)
     elif model.admission is None or parse_admission(model.admission.rule) != parse_admission(rule):
@@ -309,8 +281,6 @@ def _check_spec(spec: Spec, options: Options) -> None:
     for name, value in _pick(options, SPEC).items():
         if name == "scale":  # those of today, or those it began with
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
-        elif name == "coin" and value is True and spec.may_add(name):
-            same = True  # it may have been dropped since
         elif name == "bounds":  # others may not go with what the model has
             same = parse_bounds(value) == spec.bounds
         elif name == "loss" and value in LOSSES:  # another one may need classes, or none
@@ -319,8 +289,9 @@ def _check_spec(spec: Spec, options: Options) -> None:
             same = Spec(**{**kept, name: value}) == Spec(**kept)
         if not same and name == "dim":
             raise InvalidInput(
-                f"dim= needs to be what the model was trained with, {spec.dim}, got {value} by bits= or dim=; drop it.",
-                option=("bits", "dim"),
+                f"bits= needs to be what the model was trained with, a table of {spec.dim} cells, got one of {value};"
+                " drop it.",
+                option="bits",
             )
         if not same:
             raise _changed(name, value, getattr(spec, name))

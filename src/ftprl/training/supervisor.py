@@ -65,9 +65,6 @@ class _Supervisor:
                 kind, content = message
                 if kind == "error":
                     raise content
-                if kind == "fault":
-                    self._replace(content)
-                    return None
                 if kind == "done":
                     return content  # type: ignore[no-any-return]
                 self._see(content)

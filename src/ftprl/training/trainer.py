@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import signal
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,22 +17,19 @@ from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
 from ftprl.errors import Interrupted
 from ftprl.linear.model import Model
-from ftprl.linear.round_buffer import RoundBuffer
 from ftprl.runlog.events import Listener
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.context import RunContext
-from ftprl.training.delay import waiting_of
-from ftprl.training.options import RunOptions
+from ftprl.training.delay import Waiting
 from ftprl.training.pass_plan import PassPlan
 from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter, loss_fields, monitored_fields
 from ftprl.training.row_learner import RowLearner
+from ftprl.training.run_settings import RunSettings
 from ftprl.training.schedule import Schedule, Stop
 from ftprl.training.signals import SignalHold
-from ftprl.training.threads import choose_threads
 
 if TYPE_CHECKING:
-    from ftprl.linear.engine import Engine
     from ftprl.receipt.recorder import ReceiptRecorder
 
 
@@ -47,33 +43,24 @@ def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Cal
     return ReceiptRecorder(model, source), is_milestone
 
 
-def _received(engine: Engine, reading: Iterator[tuple[Batch, Position]]) -> Iterator[tuple[Batch, Position]]:
-    """What a source reads, with the entries of rows where they are learned."""
-    for batch, position in reading:
-        yield engine.received(batch), position
-
-
 @final
 class Trainer:
     """Takes a model through a source: `learn` to the end of the data, then `end` once the model is saved."""
 
-    def __init__(self, model: Model, source: Source, options: RunOptions, listener: Listener) -> None:
+    def __init__(self, model: Model, source: Source, options: RunSettings, listener: Listener) -> None:
         self._listener, self._clock = listener, time.monotonic()
-        model.engine.retire = options.retire
         saved = model.checkpoint
         self.checkpoints = Checkpoints(source, options)
-        waiting = waiting_of(source, options.delay, options.delay_memory, model.engine.arrival_numbers)
+        waiting = Waiting(options.delay, width=model.engine.arrival_numbers) if options.delay else None
         self.run = run = RunContext.start(model, source, options, waiting, self.checkpoints, self._emit)
         self.signals = SignalHold()
         self.has_ended = False  # the model is saved
         self.predictions = Predictions.of(options, model, source, run.state.rows, saved)
         self._meter = ProgressMeter(model, run.state)
         self._plan = PassPlan(run, self._meter, self.signals)
-        self._rows = rows = RowLearner(run, self.predictions, self._meter)
+        self._rows = RowLearner(run, self.predictions, self._meter)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
-        size = model.engine.spec.round_rows
-        self._rounds = RoundBuffer(size, run.learned_rows, rows.learns, rows.refused) if size > 1 else None
 
     def learn(self) -> None:
         """Learn all that is left, and store in the model what it has read.
@@ -96,11 +83,9 @@ class Trainer:
             if self._recorder is not None:
                 self._recorder.close()
             raise
-        finally:
-            run.model.engine.threads = 1
         if self._recorder is not None:
             o, rows = run.options, run.state.rows
-            self._recorder.finish(passes=o.passes, holdout=o.holdout, retire=o.retire, rows=rows, bad_rows=run.bad_rows)
+            self._recorder.finish(passes=o.passes, holdout=o.holdout, rows=rows, bad_rows=run.bad_rows)
 
     def end(self) -> None:
         """Log that the run is complete."""
@@ -133,8 +118,7 @@ class Trainer:
         with closing(source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
-            whole = reading if self._rounds is None else self._rounds.whole(_received(run.model.engine, reading))
-            for batch, position in whole:
+            for batch, position in reading:
                 self.signals.hold()
                 self._learn_batch(batch, position)
                 del batch  # its memory serves the next one
@@ -148,30 +132,25 @@ class Trainer:
         self._plan.end_pass()
 
     def _learn_batch(self, batch: Batch, position: Position) -> None:
-        choose_threads(self.run.model.engine, self.run.options.threads, self.run.source)
         if self._recorder is not None:
-            engine = self.run.model.engine
-            self._recorder.observe(engine.entries_here(batch) if engine.learns_here else batch, self.run.state.rows)
+            self._recorder.observe(batch, self.run.state.rows)
         self._learn_to_stops(batch, position)
         self._emit("tick", **self._meter.mean_losses())
         if self.checkpoints.is_due():
             self._save_checkpoint()
 
     def _learn_to_stops(self, batch: Batch, position: Position) -> None:
-        """Learn a batch, cut at the stops of the schedule; a round of several rows with a stop is learned first."""
+        """Learn a batch, cut at the stops of the schedule."""
         state, at = self.run.state, 0
-        ends = None if self._rounds is None else [*self._rounds.ends(batch), len(batch)]
         while at < len(batch):
             stop = self._schedule.after(state.rows)
             end = min(len(batch), at + stop.row - state.rows)
-            if ends is not None:
-                end = ends[bisect_left(ends, end)]
-            is_shown = stop.progress and state.rows + end - at >= stop.row
-            self._rows.add_names(batch, position, at, end)  # first: a thread adds them while the rows are learned
-            self._rows.learn(batch[at:end], position, is_shown=is_shown)
+            rows, is_reached = batch[at:end], state.rows + end - at == stop.row
+            self._rows.add_names(rows)  # first: a thread adds them while the rows are learned
+            self._rows.learn(rows, position, is_shown=stop.progress and is_reached)
             state.advance(end - at, position.after(end))
-            if state.rows >= stop.row:
-                self._at_stop(self._schedule.through(stop, state.rows))
+            if is_reached:
+                self._at_stop(stop)
             at = end
 
     def _at_stop(self, stop: Stop) -> None:

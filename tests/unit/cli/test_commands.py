@@ -53,16 +53,6 @@ def test_settings_without_a_meaning_for_the_loss_are_not_shown(capsys: Capture) 
     assert all("stack=yes" in line for line in shown.values())
 
 
-@pytest.mark.parametrize("typed", ["--share capped", "--share 0.1", "--no-stack", "--no-retire"])
-def test_options_of_the_mixture_need_several_scales(capsys: Capture, typed: str) -> None:
-    assert ftprl(*TRAIN, *typed.split()) == 0
-    capsys.readouterr()
-    assert ftprl(*TRAIN, "--scale", "0.1", *typed.split()) == 2
-    shown = typed.replace("capped", "'capped'")
-    option = typed.split()[0]
-    assert capsys.readouterr().err == f"ftprl: {option} needs several scales, got {shown} with one; drop it.\n"
-
-
 def test_tau_is_for_the_quantile_loss_alone(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--tau", "0.3") == 2
     expected = (
@@ -141,12 +131,10 @@ def test_a_table_shows_how_it_was_read(capsys: Capture) -> None:
 
 
 def test_every_option_arrives() -> None:
-    options = (
-        "--loss squared --dim 999 --scale 0.3 --beta 0.5 --l1 0.01 --l2 0.02 --lower -1 --upper 2 --seed 7 --float64"
-    )
+    options = "--loss squared --bits 9 --scale 0.3 --l1 0.01 --l2 0.02 --lower -1 --upper 2 --seed 7 --float64"
     assert ftprl("train", "log.vw", "-o", "m", "-q", "--no-intercept", *options.split()) == 0
     spec = load("m").engine.spec
-    assert (spec.loss, spec.dim, spec.scale, spec.beta, spec.l1, spec.l2) == ("squared", 999, 0.3, 0.5, 0.01, 0.02)
+    assert (spec.loss, spec.dim, spec.scale, spec.l1, spec.l2) == ("squared", 512, 0.3, 0.01, 0.02)
     assert (spec.lower, spec.upper, spec.seed, spec.float64, spec.intercept) == (-1.0, 2.0, 7, True, False)
     assert ftprl("train", "log.vw", "-o", "m", "-q", "--loss", "quantile", "--tau", "0.9", "--bits", "6") == 0
     assert load("m").engine.spec.tau == 0.9

@@ -49,10 +49,6 @@ CASES = {
     "inspect two --row a,1 --match c*": "--match is for the largest weights, got --row as well; drop one",
     "inspect two --export w.csv --match c*": "--match is for the largest weights, got --export as well; drop one",
     "inspect two --export w.csv --json": "--json is for what is printed, got --export alone; drop one",
-    "convert two.csv --label y -o x.vw --bits 9": "--bits is for .libsvm and .batches, got 'x.vw'; drop it",
-    "convert two.csv --label y -o x.parquet --dim 9": "--dim is for .libsvm and .batches, got 'x.parquet'; drop it",
-    "convert two.csv --label y -o x.parquet --seed 9": "--seed is for .libsvm and .batches, got 'x.parquet'; drop it",
-    "convert two.csv --label y -o x.vw.gz --float64": "--float64 is for .libsvm and .batches, got 'x.vw.gz'; drop it",
 }
 
 
@@ -77,15 +73,3 @@ def test_the_quantile_that_is_asked_for_is_measured(
         assert run(["evaluate", "quantile", "numbers.csv", "--json", *more]) == 0
         values.append(json.loads(capsys.readouterr().out)["metrics"])
     assert values[0] == values[1] != values[2] == values[3]
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_columns_that_are_ignored_are_not_converted(
-    folder: Path, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder)
-    output = tmp_path / "o.parquet"
-    assert run(["convert", f"two.{suffix}", "--label", "y", "--ignore", "c", "-o", str(output)]) == 0
-    written = pq.read_table(output)
-    assert written.column_names == ["n", "y"]
-    assert written["n"].to_pylist() == pacsv.read_csv(folder / "two.csv")["n"].to_pylist()

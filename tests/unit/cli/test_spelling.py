@@ -6,11 +6,10 @@ from ftprl.cli.spelling import as_typed
 
 CASES: list[tuple[str, tuple[str, ...], str]] = [
     ("label= needs a column, got none; pass one.", (), "--label needs a column, got none; pass one."),
-    ("beta needs a number, got 'x'; pass one.", (), "--beta needs a number, got 'x'; pass one."),
+    ("l1 needs a number, got 'x'; pass one.", (), "--l1 needs a number, got 'x'; pass one."),
     ("on_bad_row= needs raise or skip", (), "--on-bad-row needs raise or skip"),
     ("row needs 3 fields, got 2 fields", (), "--row needs 3 fields, got 2 fields"),
     ("header= needs True or False, got 3", (), "--no-header needs True or False, got 3"),
-    ("stack=False needs several scales", ("stack",), "--no-stack needs several scales"),
     ("a.vw:3: the row is longer, pass max_row=.", ("max_row",), "a.vw:3: the row is longer, pass --max-row."),
     ("a.vw:3: got 'label=x' in 'label=x:y'", (), "a.vw:3: got 'label=x' in 'label=x:y'"),
     ("every= is it, got every=5 without; pass checkpoint= as well", ("every", "checkpoint"),

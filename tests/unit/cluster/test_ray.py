@@ -15,7 +15,7 @@ import pytest
 import ftprl
 from ftprl.cluster.connection import connect
 from ftprl.cluster.options import ClusterOptions
-from ftprl.errors import BadFormat, FtprlError, InvalidInput, Unsupported
+from ftprl.errors import BadFormat, FtprlError, InvalidInput, MissingExtra
 from ftprl.losses import CLASS_LOSSES, LOSSES
 from ftprl.training.predict_files import predict_files
 
@@ -310,7 +310,7 @@ def test_options_that_do_not_fit_together(clicks: Path) -> None:
 
 def test_without_ray(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(Unsupported, match=r"engine=ray needs the package ray, which is not installed; pip install"):
+    with pytest.raises(MissingExtra, match=r"engine=ray needs ray; pip install 'ftprl\[ray\]'"):
         ftprl.train(clicks, label="click", engine="ray")
 
 

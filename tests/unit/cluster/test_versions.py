@@ -30,42 +30,39 @@ def test_the_last_complete_version_is_read(uri: str) -> None:
     folder.check()
     assert folder.latest() is None
     for number in range(4):
-        folder.write({"a": text(b"a%d" % number), "b": text(b"b%d" % number)})
-    version = VersionedFolder(uri, "resume").latest()
-    assert version is not None
-    assert version.number == 4
-    assert (folder.read(version, "a"), folder.read(version, "b")) == (b"a3", b"b3")
+        assert folder.write(text(b"a%d" % number)) == number + 1
+    assert VersionedFolder(uri, "resume").latest() == b"a3"
 
 
 def test_a_writer_that_dies_changes_nothing(uri: str) -> None:
     folder = VersionedFolder(uri, "checkpoint")
     folder.check()
-    folder.write({"a": text(b"good")})
+    folder.write(text(b"good"))
 
     def die(out: Any) -> None:
         out.write(b"half")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        folder.write({"a": text(b"next"), "b": die})
-    version = folder.latest()
-    assert version is not None
-    assert folder.read(version, "a") == b"good"
-    assert folder.write({"a": text(b"third")}).number == 3  # nothing is ever written twice
+        folder.write(die)
+    assert folder.latest() == b"good"
+    assert folder.write(text(b"third")) == 3  # nothing is ever written twice
 
 
 def test_damage_is_seen(tmp_path: Path) -> None:
     folder = VersionedFolder(f"file://{tmp_path}/run", "checkpoint")
     folder.check()
-    versions = [folder.write({"a": text(b"a%d" % number)}) for number in range(4)]
-    assert len(list((tmp_path / "run").iterdir())) == 4  # two versions of two files
-    manifest = tmp_path / "run" / f"{versions[3].stem}.manifest"
-    manifest.write_bytes(manifest.read_bytes()[:-5])
-    assert folder.latest() == versions[2]
-    (tmp_path / "run" / f"{versions[2].stem}.a").write_bytes(b"A2")
-    with pytest.raises(BadModel, match="expected version 3 as it was written, got other bytes of a; start anew"):
-        folder.read(versions[2], "a")
-    (tmp_path / "run" / f"{versions[2].stem}.a").write_bytes(b"")
+    for number in range(4):
+        folder.write(text(b"a%d" % number))
+    kept = sorted((tmp_path / "run").iterdir())
+    assert len(kept) == 4  # two versions, each with a manifest
+    third, last = ({path.suffix: path for path in kept[at : at + 2]} for at in (0, 2))
+    last[".manifest"].write_bytes(last[".manifest"].read_bytes()[:-5])
+    assert folder.latest() == b"a2"
+    third[".run"].write_bytes(b"A2")
+    with pytest.raises(BadModel, match="expected version 3 as it was written, got other bytes; start anew"):
+        folder.latest()
+    third[".run"].write_bytes(b"")
     assert folder.latest() is None
 
 

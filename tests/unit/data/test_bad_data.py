@@ -51,7 +51,6 @@ def write_all(folder: Path) -> None:
     (folder / "words.jsonl").write_text('{"y":0,"x":1}\n{"y":0,"x":"u"}\n')
     (folder / "bytes.jsonl").write_bytes(b'{"y":0,"x":"a"}\n{"y":1,"x":"\xff\xfe"}\n')
     (folder / "deep.jsonl").write_text('{"y":1,"x":' + '{"a":' * 500 + "1" + "}" * 500 + "}\n")
-    (folder / "deep.vwjson").write_text('{"_label":1,"x":' + '{"a":' * 500 + "1" + "}" * 500 + "}\n")
     (folder / "cut.jsonl").write_text('{"y":1,"x":1}\n{"y":1,"x":')
 
 
@@ -82,7 +81,6 @@ FILES: list[tuple[list[str], str, str | None]] = [
     (["magic.feather"], "magic.feather: expected an Arrow IPC file, got other bytes", None),
     (["magic.orc"], "magic.orc: expected an ORC file, got other bytes", None),
     (["deep.jsonl"], "deep.jsonl:1: expected objects and arrays at most 64 deep", None),
-    (["deep.vwjson"], "deep.vwjson:1: expected objects and arrays at most 64 deep", None),
     (["cut.jsonl"], "cut.jsonl:2: expected a value, got the end of the line in column 'x'", None),
 ]
 
@@ -99,13 +97,11 @@ def test_files(
     write_all(tmp_path)
     monkeypatch.chdir(tmp_path)
     Path("m").write_text("an older model")
-    has_columns = not files[0].endswith("vwjson")
-    options = {"label": "y"} if has_columns else {}
     with pytest.raises(FtprlError) as raised:
-        ftprl.train(files, output="m", **options)
+        ftprl.train(files, output="m", label="y")
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
-    assert command(["train", *files, *(["--label", "y"] if has_columns else []), "-q", "-o", "m"]) == 2
+    assert command(["train", *files, "--label", "y", "-q", "-o", "m"]) == 2
     printed = capsys.readouterr().err
     assert message in printed
     assert printed.count("\n") == 1

@@ -18,7 +18,6 @@ from ftprl.data.columns import bucket_entry, edges
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model
 from ftprl.runlog.events import read_events
-from ftprl.training.convert import convert
 from oracles.batches import real, rows_of, same
 from oracles.readers_twin import Row, Twin
 
@@ -173,16 +172,6 @@ def test_a_model_of_an_earlier_version_marks_nothing(tmp_path: Path) -> None:
     reading = {"format": "csv", "columns": {"a": "numeric"}}
     assert data.settings_for(reading, pa.table({"a": [1]}))["missing"] == "ignore"
     assert data.settings_for(reading, tmp_path / "a.csv")["missing"] == "ignore"
-
-
-def test_vw_text_has_missing_values_and_booleans_but_no_dates(tmp_path: Path) -> None:
-    path, out = tmp_path / "a.csv", tmp_path / "a.vw"
-    path.write_text("y,n,b,c\n1,NA,True,\n0,2,,x\n")
-    convert(path, out, label="y")
-    assert out.read_text() == "1 | n_is_missing b=true c_is_missing\n-1 | n:2 b_is_missing c=x\n"
-    path.write_text("y,t\n1,2024-01-01\n0,2024-01-02\n")
-    with pytest.raises(InvalidInput, match=r"output= needs columns of numbers, .* got the date column 't'"):
-        convert(path, out, label="y")
 
 
 def test_dicts_that_lack_most_keys_have_no_indicators() -> None:

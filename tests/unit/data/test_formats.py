@@ -27,7 +27,7 @@ def test_a_format_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(formats.BY_SUFFIX, ".numbers", known)
     monkeypatch.setitem(formats.BY_NAME, "numbers", known)
     (tmp_path / "a.numbers").write_text("1 2.0 0.5\n-1 0.5 1.0\n" * 20)
-    run = ftprl.train(tmp_path / "a.numbers", dim=16)
+    run = ftprl.train(tmp_path / "a.numbers", bits=4)
     assert run.rows == 40
     assert run.progressive_loss < 0.5
 

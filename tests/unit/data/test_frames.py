@@ -124,7 +124,7 @@ def test_arrays_and_matrices_give_the_model_of_the_libsvm_file(tmp_path: Path) -
     rows = [" ".join(f"{j}:{v!r}" for j, v in enumerate(row) if v) for row in X.tolist()]
     lines = [f"{label} {row}" for label, row in zip(y, rows, strict=True)]
     (tmp_path / "a.libsvm").write_text("\n".join(lines) + "\n")
-    expected = ftprl.train(tmp_path / "a.libsvm", dim=5).model
+    expected = ftprl.train(data.open(tmp_path / "a.libsvm", dim=5)).model
     parts = [(X[:100], y[:100]), (X[100:], y[100:])]
     for run in (
         ftprl.train(X, y),
@@ -566,7 +566,7 @@ def test_nan_in_an_array_is_refused_with_its_row() -> None:
     assert (run.bad_rows, run.rows) == (1, 3)
 
 
-@pytest.mark.parametrize("option", ["label", "weight", "delay_column", "ignore", "text", "categorical", "bucket"])
+@pytest.mark.parametrize("option", ["label", "weight", "ignore", "text", "categorical", "bucket"])
 def test_a_key_that_no_dict_has_is_refused(option: str) -> None:
     rows = [{"price": 1.5, "y": 1}, {"price": 2, "y": 0}] * 10
     options = {"label": "y", "bits": 10, option: "prise"}

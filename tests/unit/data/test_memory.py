@@ -73,15 +73,15 @@ def test_columns_that_stand_twice_are_summed(tmp_path: Path) -> None:
 def test_training_in_memory_gives_the_model_of_the_file(tmp_path: Path, options: dict[str, Any]) -> None:
     X, y = matrix()
     path = as_libsvm(tmp_path / "a.libsvm", X, y)
-    one = ftprl.train(path, dim=COLUMNS, **options)
     dtype = "float64" if options.get("float64") else "float32"
+    one = ftprl.train(data.open(path, dim=COLUMNS, dtype=dtype), **options)
     source = data.open(X, y=y, dtype=dtype)
     two = ftprl.train(source, **options)
     np.testing.assert_array_equal(one.model.weights(), two.model.weights())
     assert one.progressive == two.progressive
     assert one.holdout == two.holdout
     batches = [batch for batch, _ in source.read()]
-    three = ftprl.train(batches, dim=COLUMNS, **options)
+    three = ftprl.train(data.open(batches, dim=COLUMNS, dtype=dtype), **options)
     np.testing.assert_array_equal(three.model.weights(), one.model.weights())
 
 
@@ -94,7 +94,7 @@ def test_predictions_of_matrices_batches_and_libsvm_agree(tmp_path: Path) -> Non
     np.testing.assert_array_equal(model.predict(sp.csr_array(X)), expected)
     np.testing.assert_array_equal(model.predict([Batch.from_csr(X[:7]), Batch.from_csr(X[7:])]), expected)
     np.testing.assert_array_equal(ftprl.load(tmp_path / "m").predict(X), expected)
-    np.testing.assert_array_equal(ftprl.train(path, dim=COLUMNS).model.predict(X), expected)
+    np.testing.assert_array_equal(ftprl.train(data.open(path, dim=COLUMNS)).model.predict(X), expected)
     with pytest.raises(InvalidInput, match="the model, which has numbers for them and no names, got files"):
         model.predict(as_libsvm(tmp_path / "a.vw", X, y), raw=True)
 

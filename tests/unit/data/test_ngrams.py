@@ -157,15 +157,6 @@ def test_vw_text_of_the_same_names_learns_the_same_model(tmp_path: Path) -> None
     assert as_text.model.state_digest() == as_dicts.model.state_digest()
 
 
-def test_vw_json_is_as_vw_text(tmp_path: Path) -> None:
-    (tmp_path / "r.vw").write_text("1 |a x y z |b u v\n-1 |a y x\n" * 20)
-    (tmp_path / "r.vwjson").write_text(
-        '{"_label":1,"a":{"x":1,"y":1,"z":1},"b":{"u":1,"v":1}}\n{"_label":-1,"a":{"y":1,"x":1}}\n' * 20
-    )
-    digests = {ftprl.train(tmp_path / f"r.{s}", bits=16, ngrams=3).model.state_digest() for s in ("vw", "vwjson")}
-    assert len(digests) == 1
-
-
 def test_names_are_kept_and_explain_a_row() -> None:
     model = ftprl.train(ROWS, **OPTIONS).model
     assert model.names is not None

@@ -1,14 +1,11 @@
-"""Parquet read by the core itself, against pyarrow: the same cells, whatever a writer chooses."""
+"""Parquet files give the rows of the table they were written from, whatever a writer chooses; damage is an error."""
 
 from __future__ import annotations
 
 import datetime as dt
-import os
 import random
-import subprocess
-import sys
 import threading
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +18,9 @@ from hypothesis import strategies as st
 
 import ftprl
 from ftprl import data
-from ftprl._core import has_zstd
-from ftprl.data.parquet import ParquetPages, open_pages
 from ftprl.data.protocol import ReadsAhead
 from ftprl.errors import BadFormat, FtprlError
+from oracles.batches import keys, rows_of
 
 TEXTS = ["", "a", "Rome", "São Paulo", "x" * 70, "a,b", "10", "true"]
 
@@ -62,28 +58,6 @@ def columns(rows: int, seed: int, missing: float) -> pa.Table:
     )
 
 
-def read(pages: ParquetPages, group: int, kind: str) -> pa.Table:
-    """All cells of a row group, as pyarrow has them."""
-    kinds = {leaf.name: kind if leaf.type == "text" else leaf.kind for leaf in pages.leaves}
-    batches = [pa.record_batch(batch) for batch in pages.batches(group, kinds)]
-    for batch in batches:
-        batch.validate(full=True)
-    names = pages.names
-    plain = [[_plain(batch.column(name)) for name in names] for batch in batches]
-    return pa.concat_tables(pa.table(dict(zip(names, columns, strict=True))) for columns in plain)
-
-
-def _plain(cells: pa.Array) -> pa.Array:
-    return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
-
-
-def check_same(actual: pa.Table, expected: pa.Table) -> None:
-    assert actual.column_names == expected.column_names
-    for name in expected.column_names:
-        ours, theirs = actual[name].combine_chunks(), expected[name].combine_chunks()
-        assert ours.cast(theirs.type).equals(theirs), name
-
-
 options = st.fixed_dictionaries(
     {
         "rows": st.sampled_from([1, 7, 8, 9, 100, 999]),
@@ -101,39 +75,6 @@ options = st.fixed_dictionaries(
 )
 
 
-@given(options, st.sampled_from(["categorical", "text"]))
-@settings(max_examples=40, deadline=None)
-def test_cells_are_those_of_pyarrow(tmp_path_factory: pytest.TempPathFactory, given: Any, kind: str) -> None:
-    path = tmp_path_factory.mktemp("parquet") / "a.parquet"
-    table = columns(given.pop("rows"), given.pop("seed"), given.pop("missing"))
-    pq.write_table(table, path, **given)
-    pages = open_pages(str(path), {})
-    assert pages is not None
-    with closing(pages), pq.ParquetFile(path) as file:
-        assert pages.groups == file.num_row_groups
-        for group in range(pages.groups):
-            check_same(read(pages, group, kind), file.read_row_group(group))
-
-
-def test_columns_that_need_a_value_have_no_levels(tmp_path: Path) -> None:
-    schema = pa.schema([pa.field("n", pa.int32(), nullable=False), pa.field("t", pa.string(), nullable=False)])
-    table = pa.table({"n": [3, 1, 2] * 50, "t": ["a", "", "ccc"] * 50}, schema)
-    pq.write_table(table, tmp_path / "a.parquet")
-    pages = open_pages(str(tmp_path / "a.parquet"), {})
-    assert pages is not None
-    check_same(read(pages, 0, "text"), table)
-
-
-def test_long_texts_of_every_kind_of_copy(tmp_path: Path) -> None:
-    random.seed(1)
-    texts = ["ab", "abc" * 30, "x" * 5000, "".join(random.choices("01", k=3000)), random.randbytes(9000).hex()]
-    table = pa.table({"t": ["".join(random.choices(texts, k=8)) for _ in range(60)]})
-    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False)
-    pages = open_pages(str(tmp_path / "a.parquet"), {})
-    assert pages is not None
-    check_same(read(pages, 0, "text"), table)
-
-
 # ---- the same model, whoever reads ----
 
 
@@ -142,9 +83,20 @@ def same_model(table: pa.Table, path: Path, **options: Any) -> None:
     assert own == ftprl.train(table, label="y", bits=12, **options).model.state_digest()
 
 
-def labelled(rows: int = 300, seed: int = 1) -> pa.Table:
+def labelled(rows: int = 300, seed: int = 1, missing: float = 0.1) -> pa.Table:
     rng = np.random.default_rng(seed)
-    return columns(rows, seed, 0.1).append_column("y", pa.array(rng.integers(0, 2, rows)))
+    return columns(rows, seed, missing).append_column("y", pa.array(rng.integers(0, 2, rows)))
+
+
+@given(options)
+@settings(max_examples=25, deadline=None)
+def test_rows_do_not_depend_on_the_writer(tmp_path_factory: pytest.TempPathFactory, given: Any) -> None:
+    path = tmp_path_factory.mktemp("parquet") / "a.parquet"
+    table = labelled(given.pop("rows"), given.pop("seed"), given.pop("missing"))
+    pq.write_table(table, path, **given)
+    expected = rows_of(data.open(table, label="y", dim=2**12, text="words").batches())
+    actual = rows_of(data.open(path, label="y", dim=2**12, text="words").batches())
+    assert [keys(row) for row in actual] == [keys(row) for row in expected]
 
 
 @pytest.mark.parametrize("threads", [0, 2])
@@ -152,7 +104,6 @@ def labelled(rows: int = 300, seed: int = 1) -> pa.Table:
 def test_a_file_gives_the_model_of_the_table(tmp_path: Path, threads: int, names: str) -> None:
     table = labelled().drop_columns(["none", "bytes"])
     pq.write_table(table, tmp_path / "a.parquet", dictionary_pagesize_limit=500, row_group_size=120)
-    assert open_pages(str(tmp_path / "a.parquet"), {}) is not None
     same_model(table, tmp_path / "a.parquet", threads=threads, names=names, text="words", bucket="f32", numeric="few")
 
 
@@ -160,9 +111,6 @@ def test_categories_of_a_frame_stay_categories(tmp_path: Path) -> None:
     colours = pa.array(["true", "false", None] * 40).dictionary_encode()
     table = pa.table({"c": colours, "y": [0, 1, 1] * 40})
     pq.write_table(table, tmp_path / "a.parquet")
-    pages = open_pages(str(tmp_path / "a.parquet"), {})
-    assert pages is not None
-    assert pages.leaves[0].is_category
     assert data.open(tmp_path / "a.parquet", label="y").describe().columns == {"c": "categorical", "y": "label"}
     same_model(table, tmp_path / "a.parquet")
 
@@ -178,20 +126,17 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_other_columns_are_left_to_pyarrow(tmp_path: Path, what: str) -> None:
+def test_other_columns_give_the_model_of_the_table(tmp_path: Path, what: str) -> None:
     table = pa.table({"x": OTHERS[what], "y": [0, 1, 1] * 10})
     pq.write_table(table, tmp_path / "a.parquet")
-    assert open_pages(str(tmp_path / "a.parquet"), {}) is None
     same_model(table, tmp_path / "a.parquet")
 
 
-def test_other_encodings_and_dates_as_text_are_left_to_pyarrow(tmp_path: Path) -> None:
+def test_other_encodings_and_dates_as_text(tmp_path: Path) -> None:
     table = pa.table({"n": list(range(30)), "d": [dt.date(2020, 1, 1 + i) for i in range(30)], "y": [0, 1, 1] * 10})
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, column_encoding={"n": "DELTA_BINARY_PACKED"})
-    assert open_pages(str(tmp_path / "a.parquet"), {}) is None
     same_model(table, tmp_path / "a.parquet")
     pq.write_table(table, tmp_path / "b.parquet")
-    assert open_pages(str(tmp_path / "b.parquet"), {"d": "categorical"}) is None
     same_model(table, tmp_path / "b.parquet", categorical="d")
 
 
@@ -214,13 +159,9 @@ def test_damage_is_an_error_or_is_not_noticed_but_never_more(tmp_path: Path) -> 
             for _ in range(rng.choice([1, 1, 3])):
                 body[rng.randrange(4, len(body) - 8)] ^= 1 << rng.randrange(8)
             path.write_bytes(body)
-            pages = open_pages(str(path), {})
-            if pages is None:
-                continue
-            with closing(pages):
-                for group in range(pages.groups):
-                    with suppress(FtprlError, pa.ArrowInvalid):  # bytes that are no UTF-8 are the parser's to refuse
-                        read(pages, group, rng.choice(["categorical", "text"]))
+            with suppress(FtprlError):
+                for batch in data.open(path, label="y", dim=64).batches():
+                    assert len(batch)
 
 
 def test_damaged_pages_name_the_file_and_the_row_group(tmp_path: Path) -> None:
@@ -245,21 +186,6 @@ def test_a_damaged_count_of_levels_is_an_error_where_pyarrow_would_end_the_proce
     path.write_bytes(body.replace(b"\x25\x02\x18\x05words", b"\x25\x00\x18\x05words"))
     with pytest.raises(BadFormat, match=r"a.parquet: .*expected a Parquet file, got other bytes"):
         ftprl.train(path, label="y", bits=8)
-
-
-@pytest.mark.parametrize("codec", ["snappy", "zstd"])
-def test_dictionaries_are_found_in_the_metadata(tmp_path: Path, codec: str) -> None:
-    from ftprl._core import columns_with_dictionaries
-
-    inner = pa.array([{"city": "a"}, {"city": "b"}] * 20)
-    table = pa.table({"words": ["a", "b"] * 20, "plain": ["c", "d"] * 20, "inner": inner, "n": [1.5, 2.5] * 20})
-    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=["words", "n", "inner.city"], compression=codec)
-    body = (tmp_path / "a.parquet").read_bytes()
-    length = int.from_bytes(body[-8:-4], "little")
-    assert columns_with_dictionaries(body[-8 - length : -8]) == [b"words", b"n"]
-    for cut in range(0, length, 7):
-        with suppress(ValueError):
-            columns_with_dictionaries(body[-8 - length : -8 - length + cut])
 
 
 @pytest.mark.parametrize("dim", [2**5, 2**9, 2**20])
@@ -367,61 +293,6 @@ def test_what_was_begun_is_read_once_and_ends_with_its_source(tmp_path: Path) ->
     source.read(threads=1).close()  # it was never started
     source.cancel()
     assert threading.active_count() == before
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_columns_with_pages_of_other_sizes_are_decompressed_together(tmp_path: Path, count: int) -> None:
-    """Two columns at a time: their pages and dictionaries end at other rows, and some are not compressed at all."""
-    rng = np.random.default_rng(count)
-    rows = 30_000
-    cells: dict[str, Any] = {}
-    for k in range(count):
-        cells[f"distinct{k}"] = [f"{n:0{4 + 13 * k}x}" for n in rng.integers(0, 1 << 44, rows).tolist()]
-        cells[f"number{k}"] = rng.normal(size=rows).round(1 + k)
-        cells[f"few{k}"] = rng.choice(TEXTS, rows)
-        cells[f"random{k}"] = [rng.bytes(int(n)) for n in rng.integers(0, 90, rows)]
-    codecs = {name: ("none" if at % 3 == 1 else "snappy") for at, name in enumerate(cells)}
-    path = str(tmp_path / "a.parquet")
-    pq.write_table(pa.table(cells), path, compression=codecs, data_page_size=7000, dictionary_pagesize_limit=30_000)
-    pages = open_pages(path, {})
-    assert pages is not None
-    with closing(pages):
-        assert read(pages, 0, "categorical").to_pydict() == pq.read_table(path).to_pydict()
-
-
-def test_zstd_needs_no_pyarrow_where_the_system_has_its_library(tmp_path: Path) -> None:
-    """Polars writes zstd by default; importing pyarrow takes longer than reading a small file."""
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"y": [0, 1] * 500, "a": [f"a{i % 7}" for i in range(1000)]}), path, compression="zstd")
-    code = (
-        "import sys, ftprl\n"
-        f"rows = sum(map(len, ftprl.data.open({str(path)!r}, label='y', dim=64).batches()))\n"
-        "print(rows, 'pyarrow' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1000", str(not has_zstd())]
-
-
-@pytest.mark.skipif(sys.platform != "linux" or not has_zstd(), reason="hides a library as Linux finds it")
-def test_zstd_is_read_through_pyarrow_where_the_system_has_no_library(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    cells = {"y": [0, 1] * 500, "a": [f"a{i % 7}" for i in range(1000)], "t": [f"t{i}" for i in range(1000)]}
-    pq.write_table(pa.table(cells), path, compression="zstd", data_page_size=1000)
-    (tmp_path / "libzstd.so.1").touch()  # found first, and no library
-    code = (
-        "import ftprl\nfrom ftprl._core import has_zstd\n"
-        f"batches = ftprl.data.open({str(path)!r}, label='y', dim=64).batches()\n"
-        "print(has_zstd(), [batch.indices.tolist() for batch in batches])"
-    )
-    printed = []
-    for more in ({}, {"LD_LIBRARY_PATH": str(tmp_path)}):
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **more}
-        )
-        printed.append(done.stdout.split(maxsplit=1))
-    (has, wanted), (has_none, actual) = printed
-    assert (has, has_none) == ("True", "False")
-    assert actual == wanted
 
 
 def test_damaged_pages_of_zstd_are_refused(tmp_path: Path) -> None:

@@ -265,17 +265,17 @@ def piped(content: bytes, code: str) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
 def test_standard_input(pack: Any) -> None:
-    run = piped(pack(TEXT), "print(sum(len(b.y) for b in data.open('-', 'vw').batches()))")
+    run = piped(pack(TEXT), "print(sum(len(b.y) for b in data.open('-', format='vw').batches()))")
     assert run.stdout == b"6\n", run.stderr
     table = b"y,a\n" + b"1,2\n0,x\n" * 9000
-    run = piped(pack(table), "print(sum(len(b.y) for b in data.open('-', 'csv', label='y').batches()))")
+    run = piped(pack(table), "print(sum(len(b.y) for b in data.open('-', format='csv', label='y').batches()))")
     assert run.stdout == b"18000\n", run.stderr
 
 
 def test_standard_input_is_read_once_and_named() -> None:
-    code = "s = data.open('-', 'vw')\nlist(s.batches())\ntry: s.batches()\nexcept FtprlError as e: print(e)"
+    code = "s = data.open('-', format='vw')\nlist(s.batches())\ntry: s.batches()\nexcept FtprlError as e: print(e)"
     assert b"standard input or a pipe can be read once" in piped(TEXT, code).stdout
-    code = "try: list(data.open('-', 'vw').batches())\nexcept FtprlError as e: print(e)"
+    code = "try: list(data.open('-', format='vw').batches())\nexcept FtprlError as e: print(e)"
     assert piped(b"1 | a\nx\n", code).stdout.startswith(b"<stdin>:2: expected '|'")
 
 
@@ -327,7 +327,7 @@ def test_a_row_that_is_too_long(tmp_path: Path) -> None:
         (
             "a.vw",
             {"format": "json"},
-            "format= needs one of arrow, batches, csv, jsonl, libsvm, orc, parquet, tsv, vw, vwjson, got 'json'",
+            "format= needs one of arrow, batches, csv, jsonl, libsvm, orc, parquet, tsv, vw, got 'json'",
         ),
         ("a.vw", {"label": "y"}, "label= needs a table, got the format vw"),
         ("a.vw", {"sep": ";"}, "sep= needs a table, got the format vw"),

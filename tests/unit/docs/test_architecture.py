@@ -14,7 +14,7 @@ import pytest
 
 import ftprl
 from ftprl import FTPRL, play
-from ftprl.cli import app, full
+from ftprl.cli import app
 from ftprl.data import formats
 from ftprl.schemes import CoordinateConstant, Diagonal
 from ftprl.sets import Box
@@ -103,8 +103,7 @@ def test_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     load("src/ftprl/cli/count.py", monkeypatch)
-    monkeypatch.setattr(app, "COMMANDS", (*app.COMMANDS, "count"))
-    monkeypatch.setattr(full, "COMMANDS", app.COMMANDS)
+    monkeypatch.setattr(app.ftprl, "modules", (*app.COMMANDS, "count"))
     path = tmp_path / "rows.vw"
     path.write_text("1 | a b\n-1 | c\n")
     assert app.run(["count", str(path)]) == 0

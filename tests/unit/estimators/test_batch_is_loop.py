@@ -75,8 +75,7 @@ def test_by_number(options: dict[str, Any], is_classifier: bool, tmp_path: Path)
     loss = {} if is_classifier else {"loss": "squared"}
     models = {name: estimator.model_ for name, estimator in fitted.items()}
     models["train"] = ftprl.train(X, y, **options, **loss).model
-    models["libsvm"] = ftprl.train(text, dim=30, **options, **loss).model
-    models["ftprl train"] = _saved(text, ["--dim", "30", *_flags(options | loss)])
+    models["libsvm"] = ftprl.train(ftprl.data.open(text, dim=30, **loss), **options, **loss).model
     scores = {name: model.predict(X, raw=True) for name, model in models.items()}
     _agree(models, scores)
 

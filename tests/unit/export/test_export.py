@@ -15,7 +15,7 @@ from hypothesis import given
 
 import ftprl
 from ftprl.cli.app import run
-from ftprl.errors import BadFormat, InvalidInput
+from ftprl.errors import BadFormat, InvalidInput, MissingExtra
 from ftprl.export import python_source, write_onnx
 from ftprl.linear import Engine, Model, Spec
 from ftprl.losses import SCALAR_LOSSES
@@ -24,9 +24,7 @@ from laws.strategies import SEEDS, law
 SETTINGS: list[dict[str, Any]] = [
     {"scale": 0.5},
     {"scale": "auto"},
-    {"scale": (0.1, 1.0), "coin": False},
-    {"scale": "auto", "stack": False},
-    {"scale": "auto", "share": 0.0},
+    {"scale": (0.1, 1.0)},
     {"scale": "auto", "float64": True, "intercept": False},
     {"scale": "auto", "lower": 0.01},
     {"scale": 0.3, "l1": 0.5, "l2": 0.1, "upper": 0.2},
@@ -66,15 +64,13 @@ def session(model: Model, folder: Path) -> Callable[..., tuple[np.ndarray, np.nd
 
 
 CASES = [
-    (loss, settings) for loss in SCALAR_LOSSES for settings in SETTINGS[: 9 if loss in ("logistic", "absolute") else 2]
+    (loss, settings) for loss in SCALAR_LOSSES for settings in SETTINGS[: 7 if loss in ("logistic", "absolute") else 2]
 ]
 
 
 @pytest.mark.parametrize(("loss", "settings"), CASES, ids=str)
 def test_every_loss_and_mixture(loss: str, settings: dict[str, Any], tmp_path: Path) -> None:
     X, y = arrays(loss, 4)
-    if settings.get("share") == 0.0 and loss != "logistic":
-        settings = {**settings, "level": True}
     model = ftprl.train(X, y, loss=loss, **settings).model
     check_exports(model, X[:60], tmp_path)
 
@@ -96,9 +92,7 @@ def test_calibrated_scores(settings: dict[str, Any], tmp_path: Path) -> None:
         {},
         {"loss": "ovr"},
         {"scale": 0.5, "classes": 9},
-        {"stack": False, "classes": 9},
-        {"share": 0.0},
-        {"dense": False, "float64": True, "intercept": False},
+        {"float64": True, "intercept": False},
         {"l1": 0.5, "l2": 0.1, "upper": 0.2, "lower": 0.01},
     ],
     ids=str,
@@ -258,12 +252,6 @@ def test_dicts_within_dicts_and_lists(more: dict[str, Any]) -> None:
             model.predict([bad])
 
 
-def test_the_column_of_delays_is_no_feature() -> None:
-    rows = [{"a": i % 7, "late": i % 3, "y": i % 2} for i in range(90)]
-    model = ftprl.train(rows, label="y", delay_column="late", bits=10).model
-    assert scorer(model)["score"](rows[4]) == model.predict([rows[4]], raw=True)[0]
-
-
 def test_maps_of_tables() -> None:
     import pyarrow as pa
 
@@ -299,10 +287,10 @@ def vw_rows(path: Path, count: int) -> list[dict[str, float]]:
     return rows
 
 
-@pytest.mark.parametrize("dim", [2**12, 3001])
-def test_vw_text_and_cells(clicks: Path, tmp_path: Path, dim: int) -> None:
+@pytest.mark.parametrize("interactions", [(), ["*:*"]])
+def test_vw_text_and_cells(clicks: Path, tmp_path: Path, interactions: Any) -> None:
     """Names that share cells are added up; ONNX takes the cells of a row."""
-    model = ftprl.train(clicks, dim=dim, interactions=["*:*"] if dim == 3001 else ()).model
+    model = ftprl.train(clicks, bits=12, interactions=interactions).model
     own, rows = scorer(model), vw_rows(clicks, 100)
     expected = model.predict(clicks, raw=True)[:100]
     assert [own["score"](row) for row in rows] == expected.tolist()
@@ -360,6 +348,6 @@ def test_n_grams_are_refused() -> None:
 
 def test_onnx_is_an_extra(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'ftprl\[onnx\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'ftprl\[onnx\]'"):
         write_onnx(ftprl.train(clicks, bits=8).model, "m.onnx")
     assert not Path("m.onnx").exists()

@@ -20,7 +20,6 @@ from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.bounds import fits, parse_bounds
-from ftprl.training.convert import convert
 from laws.strategies import law
 
 INF = float("inf")
@@ -229,14 +228,12 @@ def test_batches_threads_resumption_and_files_do_not_matter(tmp_path: Path, bits
     np.testing.assert_array_equal(model.engine.copy().score(batch), scores)
 
 
-def test_the_cache_and_converted_batches_keep_the_names(tmp_path: Path) -> None:
+def test_the_cache_keeps_the_names(tmp_path: Path) -> None:
     path = tmp_path / "rows.vw"
     path.write_text("\n".join(rows_of(300, 6)) + "\n")
     state = learned(path, bits=12).state_digest()
     for _ in range(2):
         assert learned(path, bits=12, cache=tmp_path / "rows.batches").state_digest() == state
-    convert(path, tmp_path / "own.batches", dim=2**12)
-    assert ftprl.train(tmp_path / "own.batches", bounds=BOUNDS).model.state_digest() == state
 
 
 def test_rows_that_are_refused_still_tell_their_names(tmp_path: Path) -> None:

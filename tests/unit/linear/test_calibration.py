@@ -230,7 +230,6 @@ def test_a_file_that_no_learning_makes_is_refused(clicks: str, kind: str) -> Non
         ({"calibrate": "platt", "loss": "softmax"}, "calibrate= needs loss=logistic"),
         ({"calibrate": "isotonic", "receipt": True}, "receipt= covers predictions as they are before calibration"),
         ({"calibrate": "isotonic", "passes": 3}, "calibrate= learns from predictions of rows that are new"),
-        ({"calibrate": "isotonic", "round_rows": 4}, "round_rows= above 1 does not support calibrate="),
         ({"calibrate": "platt", "delay": 5}, "calibrate= does not support labels that arrive late yet, got delay="),
     ],
 )

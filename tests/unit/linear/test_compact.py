@@ -153,7 +153,6 @@ def test_what_it_cannot_be_saved_with(
     for more, words in (
         (["--receipt"], "--compact leaves out what certify needs, got a receipt as well"),
         (["--checkpoint", "m"], "got the same file for --output and --checkpoint; name two files."),
-        (["--engine", "ray", "--servers", "2", "--round-rows", "4"], "--compact needs the table in one process"),
     ):
         assert run(["train", "d.vw", "-o", "m", "--compact", *more]) == 2
         result = capsys.readouterr().err

@@ -133,7 +133,7 @@ def test_copies_and_clones() -> None:
         assert twin.predict_proba_one(x) != model.predict_proba_one(x)
     fresh = model.clone({"bits": 12})
     assert (fresh.bits, fresh.scale, fresh.predict_proba_one(x)[True]) == (12, (0.1, 1.0), 0.5)
-    assert repr(model) == "OnlineClassifier(scale=(0.1, 1.0), bits=10)"
+    assert repr(model) == "OnlineClassifier(bits=10, scale=(0.1, 1.0))"
     with pytest.raises(ValueError, match="'bits' is not a mutable attribute"):
         model.mutate({"bits": 3})
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,9 @@ from ftprl.cli.app import run
 from ftprl.cli.train import train as train_command
 from ftprl.linear import Spec
 from ftprl.losses import LOSSES
-from ftprl.options import BY_NAME, COMMAND, GROUPS, TRAIN, Option, names
-from ftprl.training.options import RUN, RunOptions
+from ftprl.options import BY_NAME, COMMAND, COMMON, GROUPS, TABLE, Option, names
+from ftprl.options.checks import check_together
+from ftprl.training.run_settings import RunSettings
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -29,23 +33,23 @@ def squeezed(text: str) -> str:
 def test_train_has_every_option_in_order_and_none_is_set() -> None:
     _, y, *parameters = inspect.signature(ftprl.train).parameters.values()
     assert (y.name, y.default) == ("y", None)
-    assert [parameter.name for parameter in parameters] == [option.name for option in TRAIN]
+    assert [parameter.name for parameter in parameters] == [option.name for option in TABLE]
     assert all(parameter.kind is parameter.KEYWORD_ONLY and parameter.default is None for parameter in parameters)
 
 
-@pytest.mark.parametrize("option", TRAIN, ids=lambda option: option.name)
+@pytest.mark.parametrize("option", TABLE, ids=lambda option: option.name)
 def test_help_of_train_has_a_line_for_each_option(option: Option) -> None:
     assert squeezed(f"- `{option.name}`: {option.line()}") in squeezed(inspect.getdoc(ftprl.train) or "")
 
 
 def test_every_option_of_train_has_a_default() -> None:
-    assert [option.name for option in TRAIN if option.default is None] == []
+    assert [option.name for option in TABLE if option.default is None] == []
 
 
 def test_the_command_has_every_option_in_order() -> None:
-    _, *parameters = inspect.signature(train_command).parameters
-    known = [name if name in BY_NAME else name.removeprefix("no_") for name in parameters]
-    assert known == [option.name for option in COMMAND]
+    data, *parameters = [parameter.name for parameter in train_command.params]
+    assert data == "data"
+    assert parameters == [*(option.name for option in COMMAND), "no_names", "as_json", "quiet"]
 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -55,61 +59,61 @@ def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_help_of_the_command_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of("train", capsys)
-    titles = [f"\n{group.capitalize()} options:\n" for group in GROUPS]
+    titles = ["\nCommon options:\n", *(f"\n{group.capitalize()} options:\n" for group in GROUPS)]
     assert [text.index(title) for title in titles] == sorted(text.index(title) for title in titles)
-    positions = [text.index(f"\n  {spelling} ") for spelling in spellings(text)]
+    ordered = [*COMMON, *(option.name for option in COMMAND if option.name not in COMMON)]
+    begun = {line.split()[0].rstrip(","): text.index(f"\n{line}") for line in text.splitlines() if line[:3] == "  -"}
+    positions = [begun[BY_NAME[name].short or BY_NAME[name].typed] for name in ordered]
     assert positions == sorted(positions)
     for option in COMMAND:
         line = option.line(lambda name: ", ".join(LOSSES) if name == "losses" else BY_NAME[name].typed)
         assert squeezed(line) in squeezed(text)
 
 
-def spellings(text: str) -> list[str]:
-    """The options in the order of the table, each as it begins its line."""
-    begun = {line.split()[0] for line in text.splitlines() if re.match("  -", line)}
-    known = [[f"{s}{end}" for s in (option.short, option.typed) for end in (",", "")] for option in COMMAND]
-    return [next(s for s in some if s in begun) for some in known]
+def test_the_help_begins_with_the_dozen_options_that_people_use(capsys: pytest.CaptureFixture[str]) -> None:
+    first = help_of("train", capsys).split("Common options:\n")[1].split("\n\n")[0]
+    assert len(COMMON) == 12
+    assert len(re.findall("^  -", first, re.MULTILINE)) == 12
+
+
+NO_OPTION = {"dim", "beta", "share", "stack", "level", "coin", "dense"}  # of a model that `train` makes they follow
 
 
 def test_spec_has_the_options_of_the_model() -> None:
     fields = {field.name: field.default for field in dataclasses.fields(Spec)}
     # What was dropped is a result, no option; of classes an option may give the labels.
-    assert set(names("Spec")) == set(fields) - {"retired", "coin_retired", "classes"}
-    for name in set(names("Spec")) - {"scale", "beta", "dim", "lower", "upper", "bounds", "coin", "dense"}:
+    own = set(names("model")) - {"bits", "admit", "classes"}
+    assert own == set(fields) - {"retired", "coin_retired", "classes", *NO_OPTION}
+    for name in own - {"scale", "lower", "upper", "bounds"}:
         assert BY_NAME[name].default in (str(fields[name]), f"{fields[name]:g}" if fields[name] == 0 else "")
-    assert BY_NAME["dim"].default == "2^22"
     assert fields["dim"] == 2**22 == 2 ** int(BY_NAME["bits"].default or "")
     assert (BY_NAME["lower"].default, fields["lower"]) == ("none", -float("inf"))
     assert (BY_NAME["upper"].default, fields["upper"]) == ("none", float("inf"))
-    for name in ("coin", "dense"):  # a spec has them where it says so, as files of earlier versions do not
-        assert (BY_NAME[name].default, fields[name]) == ("True", False)
-    assert BY_NAME["beta"].default == f"{Spec(scale='auto').beta}; {Spec().beta:g} with a single scale"
 
 
 def test_the_scale_is_auto_by_default(tmp_path: Path) -> None:
     (tmp_path / "a.vw").write_text("1 | a\n-1 | b\n")
     assert BY_NAME["scale"].default == "auto"
-    assert ftprl.train(tmp_path / "a.vw", dim=8).model.engine.spec == Spec(dim=8, scale="auto", coin=True, dense=True)
+    assert ftprl.train(tmp_path / "a.vw", bits=3).model.engine.spec == Spec(dim=8, scale="auto", coin=True, dense=True)
 
 
 def test_the_readers_have_the_options_of_the_data() -> None:
     parameters = inspect.signature(data.open).parameters
-    assert set(names("open")) <= set(parameters)
-    rest = set(parameters) - set(names("open"))
+    assert set(names("data")) <= set(parameters)
+    rest = set(parameters) - set(names("data"))
     own = {"data", "y", "dim", "seed", "intercept", "loss", "dtype", "labelled", "block_size", "names"}
     assert rest == own | {"columns", "other_columns", "order", "sampled"}
     for name in ("header", "on_bad_row", "max_row"):
         assert BY_NAME[name].default == str(parameters[name].default)
-    for name in set(names("open")) - {"header", "on_bad_row", "max_row"}:
+    for name in set(names("data")) - {"header", "on_bad_row", "max_row"}:
         assert parameters[name].default in (None, ())
 
 
 def test_the_options_of_a_run() -> None:
-    fields = {name: getattr(RunOptions(), name) for name in RUN}
-    assert set(fields) <= set(names("train"))
-    for name in ("passes", "retire"):
-        assert BY_NAME[name].default == str(fields[name])
-    assert BY_NAME["every"].default == f"{RunOptions().every.seconds:g}s"
+    fields = {name: getattr(RunSettings(), name) for name in inspect.signature(RunSettings).parameters}
+    assert set(fields) <= set(names("run"))
+    assert BY_NAME["passes"].default == str(fields["passes"])
+    assert BY_NAME["every"].default == f"{RunSettings().every.seconds:g}s"
 
 
 def test_every_option_reads_well() -> None:
@@ -120,35 +124,97 @@ def test_every_option_reads_well() -> None:
         assert option.group in GROUPS
 
 
-def described(option: Option) -> str:
-    """The help of an option; that of a switch as it is on the command line, and what it is in Python."""
-    if option.switch_help is None:
-        return option.line().replace(BY_NAME["loss"].line(), option.line(lambda _: ", ".join(LOSSES)))
-    if option.metavar:  # takes a value on the command line too
-        return option.switch_help
-    return f"{option.switch_help} (`{option.name}={not option.typed.startswith('--no-')}`)"
-
-
-def tables() -> str:
-    """The tables of docs/options.md."""
-    lines: list[str] = []
-    for group in GROUPS:
-        lines += [f"## {group.capitalize()}", "", "| command line | Python | |", "|---|---|---|"]
-        for option in (option for option in BY_NAME.values() if option.group == group):
-            typed = "" if option.name == "listener" else f"`{(option.switch or option.typed).replace('/', '` `')}`"
-            python = "" if option.home == "cli" else f"`{option.name}=`"
-            line = described(option).replace("|", "\\|")
-            lines.append(f"| {typed} | {python} | {line} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
 def test_the_docs_have_the_table() -> None:
-    assert tables() in (DOCS / "options.md").read_text()
+    page = runpy.run_path(str(DOCS.parent / "scripts" / "options_page.py"))
+    assert (DOCS / "options.md").read_text().endswith(page["tables"]()), "run python scripts/options_page.py"
+
+
+# A value with which an option is used.
+USED: dict[str, Any] = {"bounds": ("x",), "passes": 2, "calibrate": "platt", "engine": "ray"}
+PAIRS = [(option, other) for option in TABLE for other in option.excludes]
+
+
+@pytest.mark.parametrize(("option", "other"), PAIRS, ids=lambda value: getattr(value, "name", value))
+def test_options_that_exclude_each_other(option: Option, other: str) -> None:
+    name = option.name
+    needed = (*option.requires, *BY_NAME[other].requires)
+    values = {used: USED.get(used, 1) for used in (name, other, *needed)}
+    with pytest.raises(ftprl.InvalidInput, match=f"^{name}= .*; ") as error:
+        check_together(values)
+    assert set(error.value.options) == {name, other}
+    check_together({**values, name: option.off})
+    check_together({**values, other: BY_NAME[other].off})
+    assert name not in BY_NAME[other].excludes, "one sentence for a pair"
+
+
+@pytest.mark.parametrize("option", [option for option in TABLE if option.requires], ids=lambda option: option.name)
+def test_options_that_need_another(option: Option) -> None:
+    for other in option.requires:
+        with pytest.raises(ftprl.InvalidInput, match=f"^{option.name}= .*{other}") as error:
+            check_together({option.name: 1, other: BY_NAME[other].off})
+        assert set(error.value.options) == {option.name, other}
+        check_together({option.name: 1, other: USED.get(other, 1)})
+
+
+def test_every_option_that_is_named_is_one() -> None:
+    for option in TABLE:
+        assert {*option.excludes, *option.requires} <= set(BY_NAME)
+
+
+ADDED = """
+import inspect, re, runpy, sys
+from pathlib import Path
+from types import ModuleType
+
+root, page = Path(sys.argv[1]), Path(sys.argv[1], "docs/architecture.md").read_text()
+blocks = re.findall(r'^```python title="in (\\w+) of ([^"]+)"\\n(.*?)^```$', page, re.DOTALL | re.MULTILINE)
+modules = {}
+for owner, path, text in blocks:
+    source = (root / path).read_text()
+    place = source.index('\\n\\n', source.index(f"class {owner}(")) + 2  # below its docstring
+    name = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+    module = modules[name] = ModuleType(name)
+    if name.endswith("run_settings"):
+        import ftprl.options.option
+        sys.modules["ftprl.options.table"] = modules["ftprl.options.table"]
+        del sys.modules["ftprl.options"], sys.modules["ftprl.options.keywords"], sys.modules["ftprl.options.checks"]
+        import ftprl.options
+        sys.modules[name] = module
+    else:
+        import ftprl.options.checks, ftprl.options.keywords
+    exec(compile(source[:place] + text + source[place:], path, "exec"), module.__dict__)
+
+import ftprl
+from ftprl.cli.app import run
+from ftprl.options.checks import check_together
+from ftprl.training.run_settings import RunSettings
+
+assert "patience: int | None = None" in str(inspect.signature(ftprl.train))
+assert "- `patience`: Number of passes without" in ftprl.train.__doc__
+assert RunSettings.of({**dict.fromkeys(RunSettings._fields), "patience": 3}, None, receipt=False).patience == 3
+assert "| `--patience` | `patience=` |" in runpy.run_path(str(root / "scripts/options_page.py"))["tables"]()
+Path("a.vw").write_text("1 | a\\n-1 | b\\n" * 9)
+assert run(["train", "--help"]) == 0
+assert run(["train", "a.vw", "-o", "m", "-q", "--patience", "2"]) == 0
+assert run(["train", "a.vw", "-o", "m", "-q", "--patience", "0"]) == 2
+assert run(["train", "a.vw", "-o", "m", "-q", "--patience", "2", "--receipt"]) == 2
+"""
+
+
+def test_an_option_is_added_in_two_files_and_what_reads_it(tmp_path: Path) -> None:
+    """The example of docs/architecture.md: the command line, Python, the docs, the settings and the checks know it."""
+    done = subprocess.run(
+        [sys.executable, "-c", ADDED, str(DOCS.parent)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--patience INT" in done.stdout
+    assert done.stderr.splitlines() == [
+        "ftprl: --patience needs a whole number from 1 to 100, got 0; pass one.",
+        "ftprl: --patience compares passes, which a receipt does not, got both; drop one.",
+    ]
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"beta": -1.0}, "needs a finite number of at least 0, got -1.0"),
     ({"l1": float("nan")}, "needs finite numbers, got l1=nan"),
     ({"passes": 0}, "needs a whole number of at least 1, got 0"),
     ({"holdout": 1}, "needs a whole number from 2 to 2**53, or 0 for none, got 1"),

@@ -12,18 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ftprl
+from ftprl._core import ReplayedBaseline, ReplayedIntervals
 from ftprl.cli.app import run
 from ftprl.confidence import RunMonitor
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
-from ftprl.receipt.confidence_replay import ConfidenceReplay
 from ftprl.receipt.document import digest
 from laws.streams import LOSSES, labels
+from oracles.baseline_twin import BaselineTwin
 
 
 def both(loss: str, columns: Any, parts: int) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """The intervals of the core and of the replay, which see the same rows cut differently."""
-    monitor, replay = RunMonitor(loss), ConfidenceReplay(SCALAR_LOSSES[loss])
+    monitor, replay = RunMonitor(loss), ReplayedIntervals(loss)
     losses, baselines, scores, y, weight = columns
     pairs = np.stack([baselines, np.zeros_like(baselines)], axis=1)
     monitor.add(losses, pairs, scores if monitor.needs_scores else None, y, weight)
@@ -34,6 +35,9 @@ def both(loss: str, columns: Any, parts: int) -> tuple[dict[str, Any] | None, di
 
 
 def assert_same(a: Any, b: Any) -> None:
+    assert (a is None) == (b is None)
+    if a is None:
+        return
     assert a.keys() == b.keys()
     assert a["drift"] == b["drift"]
     for name in a.keys() - {"drift"}:
@@ -61,9 +65,31 @@ def rows(loss: str, seed: int, count: int, tail: float, weighted: bool, rise: fl
 )
 def test_it_is_that_of_the_core(loss: str, seed: int, count: int, tail: float, weighted: bool, parts: int) -> None:
     a, b = both(loss, rows(loss, seed, count, tail, weighted, 1.0), parts)
-    assert (a is None) == (b is None)
-    if a is not None:
-        assert_same(a, b)
+    assert_same(a, b)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_baseline_is_that_of_its_twin(loss: str) -> None:
+    own = SCALAR_LOSSES[loss]
+    _, _, _, y, weight = rows(loss, 5, 400, 3.0, True, 1.0)
+    twin, replay = BaselineTwin(own, own.tau or 0.5), ReplayedBaseline(own.baseline, loss, own.tau or 0.5)
+    losses = np.empty(400)
+    replay.learn(y, weight, losses)
+    for label, c in zip(y.tolist(), weight.tolist(), strict=True):
+        twin.learn(label, c)
+    assert replay.total == pytest.approx(float(weight @ losses), rel=1e-11)
+    assert replay.total == pytest.approx(twin.total, rel=1e-11)
+    assert replay.least == pytest.approx(twin.least, rel=1e-11)
+
+
+def test_the_baseline_of_classes_counts_them_with_half_a_row_each() -> None:
+    replay, losses = ReplayedBaseline("class_rates", "softmax", classes=7), np.empty(4)
+    replay.learn(np.array([2.0, 2.0, 5.0, 2.0]), np.array([1.0, 3.0, 2.0, 1.0]), losses)
+    shares = [0.5 / 0.5 / 7, 1.5 / (1.0 + 1.0), 0.5 / (4.0 + 1.0) / 6, 4.5 / (6.0 + 1.5)]
+    np.testing.assert_allclose(losses, -np.log(shares), rtol=1e-12)
+    assert replay.total == pytest.approx(float(losses @ [1.0, 3.0, 2.0, 1.0]))
+    with pytest.raises(ValueError, match="number of a class"):
+        replay.learn(np.full(1, 7.0), np.ones(1), np.empty(1))
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "absolute"])

@@ -391,19 +391,11 @@ def test_vw_text_has_its_tags(tmp_path: Path) -> None:
     assert [json.loads(line)["tag"] for line in lines] == table["tag"]
 
 
-def test_libsvm_and_vw_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_libsvm(tmp_path: Path) -> None:
     (tmp_path / "d.libsvm").write_text("1 1:2 3:1\n-1 2:1\n")
     train(tmp_path / "d.libsvm", bits=10, output=tmp_path / "m")
     rows = list(csv.reader(io.StringIO(appended(tmp_path, "d.libsvm", "o.csv").read_text())))
     assert [row[:4] for row in rows[1:]] == [["1", "", "", "1:2 3:1"], ["-1", "", "", "2:1"]]
-    (tmp_path / "d.vwjson").write_text('{"_label": 1, "a": {"x": 1}}\n{"_label": -1, "b": 2}\n')
-    model = train(tmp_path / "d.vwjson", bits=10, output=tmp_path / "m").model
-    lines = appended(tmp_path, "d.vwjson", "o.jsonl").read_text().splitlines()
-    assert [json.loads(line)["prediction"] for line in lines] == model.predict(tmp_path / "d.vwjson").tolist()
-    assert json.loads(lines[0])["a"] == {"x": 1}
-    out = str(tmp_path / "o.csv")
-    assert run(["predict", str(tmp_path / "m"), str(tmp_path / "d.vwjson"), "--append", "-o", out]) == 2
-    assert "--append needs a file that ends in .jsonl for VW's JSON" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["p.txt", "p.csv", "p.tsv", "p.jsonl"])
@@ -484,3 +476,39 @@ def test_pairs_of_a_name_and_a_value_are_the_columns_of_the_model(tmp_path: Path
     table = pacsv.read_csv(output) if suffix == "csv" else pq.read_table(output)
     assert table["m.k"].to_pylist() == [2, 2]
     assert table["m.j"].to_pylist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "message"),
+    [
+        (1.5, [1.5, 2.0], "no list as in the first rows in column 'v' for .parquet, got [1.5, 2.0]"),
+        ([1.5], 2.5, "lists as in the first rows in column 'v' for .parquet, got 2.5"),
+        (["a"], [{"name": "a", "value": "b"}], "no names and values as in the first rows in column 'v'"),
+        ([{"name": "a", "value": 1}], [2], "only names and values as in the first rows in column 'v'"),
+    ],
+)
+def test_lists_that_parquet_cannot_hold_are_refused(
+    tmp_path: Path, first: Any, later: Any, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "d.jsonl", tmp_path / "o.parquet"
+    rows = [{"y": 1, "v": first}, {"y": 0, "v": first}] * 40_000 + [{"y": 1, "v": later}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    train(path, bits=12, label="y", output=tmp_path / "m")
+    args = [str(tmp_path / "m"), str(path), "--append", "-o"]
+    assert run(["predict", *args, str(out)]) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.jsonl", "m"]
+    assert run(["predict", *args, str(tmp_path / "o.jsonl")]) == 0
+
+
+def test_an_object_of_a_map_column_is_appended_as_names_and_values(tmp_path: Path) -> None:
+    maps = pa.array([[("k", 1.0), ("j", 2.0)], [], None] * 20, pa.map_(pa.string(), pa.float64()))
+    pq.write_table(pa.table({"m": maps, "y": [1, 0, 0] * 20}), tmp_path / "t.parquet")
+    model = train(tmp_path / "t.parquet", label="y", bits=12, output=tmp_path / "m").model
+    (tmp_path / "d.jsonl").write_text('{"m": {"k": 1.0, "j": 2.0}}\n{"m": null}\n')
+    args = [str(tmp_path / "m"), str(tmp_path / "d.jsonl"), "--append", "-o", str(tmp_path / "o.parquet")]
+    assert run(["predict", *args]) == 0
+    table = pq.read_table(tmp_path / "o.parquet")
+    assert table["m"].to_pylist() == [[{"name": "k", "value": 1.0}, {"name": "j", "value": 2.0}], None]
+    assert table["prediction"].to_pylist() == model.predict(tmp_path / "d.jsonl").tolist()
+    assert model.predict(tmp_path / "o.parquet").tolist() == table["prediction"].to_pylist()

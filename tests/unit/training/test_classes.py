@@ -72,7 +72,8 @@ def test_matrices_and_libsvm_agree(tmp_path: Path) -> None:
     (tmp_path / "d.libsvm").write_text("".join(lines))
     shifted = np.hstack([np.zeros((ROWS, 1)), X])
     arrays = ftprl.train(shifted, labels, loss="softmax", classes=4)
-    text = ftprl.train(tmp_path / "d.libsvm", loss="softmax", classes=4, dim=4)
+    source = ftprl.data.open(tmp_path / "d.libsvm", loss="softmax", dim=4)
+    text = ftprl.train(source, loss="softmax", classes=4)
     assert arrays.model.classes == text.model.classes
     assert arrays.progressive_loss == text.progressive_loss
     np.testing.assert_array_equal(arrays.model.predict(shifted), text.model.predict(tmp_path / "d.libsvm"))
@@ -89,15 +90,6 @@ def test_batches_keep_the_labels(tmp_path: Path) -> None:
     for other in (cached, again):
         assert other.model.classes == straight.model.classes
         assert other.model.state_digest() == straight.model.state_digest()
-
-
-def test_classes_are_converted_to_what_keeps_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path)
-    options = ["--label", "kind", "--loss", "softmax", "-o"]
-    assert run(["convert", str(tmp_path / "d.csv"), *options, str(tmp_path / "o.batches")]) == 0
-    assert len(ftprl.train(tmp_path / "o.batches", loss="softmax").model.classes or ()) == 4
-    assert run(["convert", str(tmp_path / "d.csv"), *options, str(tmp_path / "o.vw")]) == 2
-    assert "needs .batches or .parquet for several classes" in capfd.readouterr().err
 
 
 def test_threads_and_resuming_change_no_bit(tmp_path: Path) -> None:

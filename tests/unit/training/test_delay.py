@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,18 @@ from ftprl.cli.app import run as command
 from ftprl.data import Batch
 from ftprl.errors import BadModel, FtprlError, InvalidInput
 from ftprl.linear import Engine, Model, Spec
-from ftprl.linear.name_budget import parse_size
 from ftprl.training import train
-from ftprl.training.delay import Waiting, parse_memory
+from ftprl.training.delay import Waiting
 from ftprl.training.holdout import only_scored
 from oracles.scales_twin import ReferenceScales
 
 ROWS = 1500
-DIM = 64
+BITS = 6
+DIM = 2**BITS
 
 
 def table(rows: int = ROWS, seed: int = 0) -> dict[str, list[Any]]:
-    """Columns with a label that depends on them, a number to predict, and how late each label is."""
+    """Columns with a label that depends on them, and a number to predict."""
     rng = np.random.default_rng(seed)
     user, x = rng.integers(0, 12, rows), rng.normal(size=rows).round(3)
     score = 0.5 * (user % 3) - 0.7 + x
@@ -36,7 +35,6 @@ def table(rows: int = ROWS, seed: int = 0) -> dict[str, list[Any]]:
         "x": x.tolist(),
         "y": [int(value) for value in rng.random(rows) < 1 / (1 + np.exp(-score))],
         "count": (3 + score + 0.3 * rng.normal(size=rows)).round(3).tolist(),
-        "lag": rng.choice([0, 1, 2, 7, 40, 400], rows).tolist(),
     }
 
 
@@ -51,18 +49,18 @@ def data(tmp_path: Path) -> Path:
     return written(tmp_path / "rows.csv", table())
 
 
-CHOSEN: dict[str, Any] = {"label": "y", "ignore": ["count", "lag"], "dim": DIM}
-BY_COLUMN: dict[str, Any] = {"label": "y", "ignore": ["count"], "delay_column": "lag", "dim": DIM}
+READING: dict[str, Any] = {"label": "y", "ignore": ["count"]}
+CHOSEN: dict[str, Any] = {**READING, "bits": BITS}
 
 
-def late_rows(rows: Batch, delays: list[int]) -> list[tuple[Batch, int]]:
+def late_rows(rows: Batch, delay: int) -> list[tuple[Batch, int]]:
     """One row at a time in the order of the protocol, those that are predicted with weight 0, and their numbers."""
     ordered: list[tuple[Batch, int]] = []
     waiting: list[tuple[int, int]] = []
     single = [rows[r : r + 1] for r in range(len(rows))]
     for t, row in enumerate(single):
         ordered.append((only_scored(row, np.array([0])), t))
-        waiting.append((t + delays[t], t))
+        waiting.append((t + delay, t))
         for due, number in sorted(entry for entry in waiting if entry[0] == t):
             ordered.append((single[number], number))
             waiting.remove((due, number))
@@ -74,12 +72,12 @@ def late_rows(rows: Batch, delays: list[int]) -> list[tuple[Batch, int]]:
 def test_several_scales_learn_as_the_twin_does(tmp_path: Path, delay: int, float64: bool) -> None:
     rows = 300
     path = written(tmp_path / "rows.csv", table(rows))
-    options = {**CHOSEN, "scale": (0.05, 0.1, 0.4), "coin": False, "dense": False, "float64": float64}
+    options = {**CHOSEN, "scale": (0.05, 0.1, 0.4), "l2": 0.01, "float64": float64}
     run = train(path, delay=delay, predictions=tmp_path / "p.txt", **options)
-    batch = next(ftprl.data.open(path, **CHOSEN, dtype="float64" if float64 else "float32").batches())
+    batch = next(ftprl.data.open(path, **READING, dim=DIM, dtype="float64" if float64 else "float32").batches())
     twin = ReferenceScales(run.model.engine.spec)
     scores = np.empty(rows)
-    for one, number in late_rows(batch, [delay] * rows):
+    for one, number in late_rows(batch, delay):
         score = np.empty(1)
         twin.learn(one, scores=score, late=[number])
         if one.weight[0] == 0.0:
@@ -92,18 +90,17 @@ def test_several_scales_learn_as_the_twin_does(tmp_path: Path, delay: int, float
         np.testing.assert_array_equal(run.model.engine.state[name], twin.mixing.state[name])
 
 
-@pytest.mark.parametrize("lags", ["constant", "column"])
-def test_several_classes_do_not_depend_on_batches_threads_or_checkpoints(tmp_path: Path, lags: str) -> None:
+def test_several_classes_do_not_depend_on_batches_threads_or_checkpoints(tmp_path: Path) -> None:
     columns = table()
     columns["kind"] = [f"k{min(i // 300, 2) if x < 0.3 else 3}" for i, x in enumerate(columns["x"])]
     path = written(tmp_path / "rows.csv", columns)
-    options: dict[str, Any] = {"label": "kind", "loss": "softmax", "ignore": ["y", "count", "lag"], "dim": DIM}
-    options |= {"delay": 50} if lags == "constant" else {"delay_column": "lag", "ignore": ["y", "count"]}
+    options: dict[str, Any] = {"label": "kind", "loss": "softmax", "ignore": ["y", "count"], "bits": BITS}
+    options |= {"delay": 50}
     runs = [train(path, threads=threads, predictions=tmp_path / f"p{threads}", **options) for threads in (0, 2)]
     assert runs[0].model.classes == ("k0", "k3", "k1", "k2")
     assert runs[0].model.state_digest() == runs[1].model.state_digest()
     assert (tmp_path / "p0").read_text() == (tmp_path / "p2").read_text()
-    at_once = train(path, label="kind", loss="softmax", ignore=["y", "count", "lag"], dim=DIM)
+    at_once = train(path, label="kind", loss="softmax", ignore=["y", "count"], bits=BITS)
     assert at_once.progressive_loss < runs[0].progressive_loss < 1.3  # the baseline with these labels has 1.8
     train(path, output=tmp_path / "whole", **options)
     seen: list[int] = []
@@ -123,31 +120,14 @@ def test_several_classes_do_not_depend_on_batches_threads_or_checkpoints(tmp_pat
 
 
 @pytest.mark.parametrize(("loss", "label"), [("logistic", "y"), ("squared", "count"), ("absolute", "count")])
-def test_a_stack_that_sees_columns_does_not_count_them_twice(tmp_path: Path, loss: str, label: str) -> None:
-    """Labels that come late meet scales that knew nothing yet: a stack that learned from what these said would put all
-    of it on the columns, and predict with both once the scales have learned."""
-    rng = np.random.default_rng(5)
-    columns = {f"x{j}": rng.normal(size=4000) for j in range(5)}
-    score = 1.5 - sum(columns.values()) + rng.normal(size=4000)
-    columns[label] = np.where(score > 0, 1.0, -1.0) if loss == "logistic" else score
-    path = written(tmp_path / "dense.csv", {name: c.tolist() for name, c in columns.items()})
-    with_columns, without = (
-        train(path, label=label, loss=loss, delay=1000, dim=DIM, dense=dense).progressive_loss
-        for dense in (True, False)
-    )
-    assert with_columns < 1.01 * without
-
-
-@pytest.mark.parametrize(("loss", "label"), [("logistic", "y"), ("squared", "count"), ("absolute", "count")])
 def test_one_scale_learns_as_rows_one_by_one(tmp_path: Path, loss: str, label: str) -> None:
-    columns = table(400)
-    path = written(tmp_path / "rows.csv", columns)
+    path = written(tmp_path / "rows.csv", table(400))
     other = {"y": "count", "count": "y"}[label]
-    options = {"label": label, "ignore": other, "delay_column": "lag", "loss": loss, "dim": DIM}
-    run = train(path, scale=0.1, predictions=tmp_path / "p.txt", **options)
-    batch = next(ftprl.data.open(path, **options).batches())
+    options = {"label": label, "ignore": other, "loss": loss}
+    run = train(path, scale=0.1, bits=BITS, delay=40, predictions=tmp_path / "p.txt", **options)
+    batch = next(ftprl.data.open(path, dim=DIM, **options).batches())
     engine, scores = Engine(Spec(loss=loss, scale=0.1, dim=DIM)), np.empty(400)
-    for one, number in late_rows(batch, columns["lag"]):
+    for one, number in late_rows(batch, 40):
         if one.weight[0] == 0.0:
             scores[number] = engine.score(one)[0]
         else:
@@ -174,23 +154,21 @@ def test_one_scale_with_the_same_delay_for_all_learns_the_usual_model(data: Path
         assert late.progressive_loss != usual.progressive_loss
 
 
-@pytest.mark.parametrize("options", [{**CHOSEN, "delay": 50}, BY_COLUMN])
-def test_cuts_and_threads_change_nothing(data: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("delay", [50, 700])
+def test_cuts_and_threads_change_nothing(data: Path, tmp_path: Path, delay: int) -> None:
     results = []
     for size in (1 << 10, 1 << 22):
         for threads in (1, 3):
-            reading = {name: value for name, value in options.items() if name != "delay"}
-            source = ftprl.data.open(data, block_size=size, names=True, **reading)
+            source = ftprl.data.open(data, block_size=size, names=True, dim=DIM, **READING)
             lines = tmp_path / "p.txt"
-            run = train(source, threads=threads, predictions=lines, delay=options.get("delay"), output=tmp_path / "m")
+            run = train(source, threads=threads, predictions=lines, delay=delay, output=tmp_path / "m")
             results.append(((tmp_path / "m").read_bytes(), lines.read_bytes(), run.progressive))
     assert all(result == results[0] for result in results)
 
 
-@pytest.mark.parametrize(
-    "options", [{**CHOSEN, "delay": 50, "holdout": 7}, BY_COLUMN, {**BY_COLUMN, "admit": "count:2"}]
-)
+@pytest.mark.parametrize("options", [{"delay": 50, "holdout": 7}, {"delay": 400}, {"delay": 3, "admit": "count:2"}])
 def test_a_resumed_run_gives_the_same_bytes(data: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    options = {**CHOSEN, **options}
     whole = train(data, output=tmp_path / "whole", predictions=tmp_path / "whole.txt", **options)
 
     class Stopped(Exception):
@@ -214,8 +192,7 @@ def test_a_resumed_run_gives_the_same_bytes(data: Path, tmp_path: Path, options:
 def test_a_checkpoint_does_not_depend_on_the_cut(data: Path, tmp_path: Path) -> None:
     kept = []
     for size in (1 << 10, 1 << 22):
-        reading = {name: value for name, value in CHOSEN.items() if name != "delay"}
-        source = ftprl.data.open(data, block_size=size, names=True, **reading)
+        source = ftprl.data.open(data, block_size=size, names=True, dim=DIM, **READING)
         train(source, delay=400, checkpoint=tmp_path / "c", every=1000)
         model = Model.load(tmp_path / "c")
         kept.append({name: array.tolist() for name, array in model.waiting.items()})
@@ -223,9 +200,9 @@ def test_a_checkpoint_does_not_depend_on_the_cut(data: Path, tmp_path: Path) -> 
     assert kept[0] == kept[1]
 
 
-@pytest.mark.parametrize("part", ["row", "due", "indices", "expert_scores", "weight"])
+@pytest.mark.parametrize("part", ["row", "indices", "expert_scores", "weight"])
 def test_a_forged_checkpoint_is_refused(data: Path, tmp_path: Path, part: str) -> None:
-    train(data, checkpoint=tmp_path / "c", every=1000, **BY_COLUMN)
+    train(data, checkpoint=tmp_path / "c", every=1000, delay=400, **CHOSEN)
     model = Model.load(tmp_path / "c")
     name = f"waiting.{part}"
     old = model.waiting[name]
@@ -235,20 +212,6 @@ def test_a_forged_checkpoint_is_refused(data: Path, tmp_path: Path, part: str) -
     model.save(tmp_path / "c")
     with pytest.raises(BadModel, match="rows that wait"):
         train(data, resume=tmp_path / "c")
-
-
-def test_a_checkpoint_with_the_names_of_earlier_versions_is_resumed(data: Path, tmp_path: Path) -> None:
-    """They wrote `waiting.said`, `standing`, `place` and `marks`."""
-    train(data, checkpoint=tmp_path / "c", every=1000, output=tmp_path / "whole", **BY_COLUMN)
-    model = Model.load(tmp_path / "c")
-    model.waiting["waiting.said"] = model.waiting.pop("waiting.expert_scores")
-    saved = dict(model.checkpoint or {})
-    saved["standing"], saved["marks"] = dict(saved.pop("state")), saved.pop("fingerprint")
-    saved["standing"]["place"] = saved["standing"].pop("position")
-    model.checkpoint = saved
-    model.save(tmp_path / "c")
-    train(data, resume=tmp_path / "c", output=tmp_path / "resumed", **BY_COLUMN)
-    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_rows_that_are_held_out_or_have_no_label_are_never_learned(tmp_path: Path) -> None:
@@ -267,75 +230,19 @@ def test_rows_that_cannot_be_learned_are_left_out(tmp_path: Path) -> None:
     lines = [f"{7 if i % 11 == 4 else rng.choice([1, -1])} | a{rng.integers(9)}" for i in range(200)]
     path = tmp_path / "rows.vw"
     path.write_text("\n".join(lines) + "\n")
-    run = train(path, delay=3, dim=DIM, on_bad_row="skip", scale=0.1)
+    run = train(path, delay=3, bits=BITS, on_bad_row="skip", scale=0.1)
     clean = tmp_path / "clean.vw"
     clean.write_text("\n".join(line for line in lines if not line.startswith("7")) + "\n")
     assert run.bad_rows == sum(line.startswith("7") for line in lines)
-    assert run.model.state_digest() == train(clean, dim=DIM, scale=0.1).model.state_digest()
+    assert run.model.state_digest() == train(clean, bits=BITS, scale=0.1).model.state_digest()
 
 
 def test_a_model_goes_on_with_more_data(tmp_path: Path) -> None:
     first, second = written(tmp_path / "1.csv", table(500, 1)), written(tmp_path / "2.csv", table(500, 2))
-    train(first, output=tmp_path / "m", **BY_COLUMN)
+    train(first, output=tmp_path / "m", delay=40, **CHOSEN)
     run = train(second, resume=tmp_path / "m")
     assert run.model.history["rows"] == 1000
     assert run.model.history["progressive"][2] == 1000
-
-
-def formats(folder: Path, columns: dict[str, list[Any]]) -> dict[str, Any]:
-    """The same rows in every format that has columns."""
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
-    from pyarrow import feather, orc
-    from pyarrow import parquet as pq
-
-    arrow = pa.table(columns)
-    pq.write_table(arrow, folder / "rows.parquet", row_group_size=170)
-    feather.write_feather(arrow, str(folder / "rows.feather"))
-    orc.write_table(arrow, str(folder / "rows.orc"))
-    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    files = {suffix: folder / f"rows.{suffix}" for suffix in ("parquet", "feather", "orc", "jsonl")}
-    frames = {"pandas": pd.DataFrame(columns), "polars": pl.DataFrame(columns), "arrow": arrow, "dicts": records}
-    return {"csv": written(folder / "rows.csv", columns), **files, **frames}
-
-
-def test_all_formats_learn_one_model(tmp_path: Path) -> None:
-    digests = {
-        name: train(data, **BY_COLUMN).model.state_digest() for name, data in formats(tmp_path, table(600)).items()
-    }
-    assert set(digests.values()) == {digests["csv"]}, digests
-
-
-def test_lines_and_dicts_without_a_delay_have_none(tmp_path: Path) -> None:
-    columns = table(300)
-    columns["lag"] = [0 if i < 40 or i % 3 == 0 else lag for i, lag in enumerate(columns["lag"])]
-    whole = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    rows = [{name: value for name, value in row.items() if name != "lag" or value} for row in whole]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    digests = {train(data, **BY_COLUMN).model.state_digest() for data in (whole, rows, path)}
-    assert len(digests) == 1
-
-
-def test_the_delay_is_no_feature_and_predictions_do_without_it(tmp_path: Path) -> None:
-    columns = table(300)
-    model = train(written(tmp_path / "rows.csv", columns), **BY_COLUMN).model
-    other = {**columns, "lag": [9] * 300}
-    without = {name: values for name, values in columns.items() if name not in ("lag", "y", "count")}
-    predictions = [model.predict(written(tmp_path / f"{i}.csv", d)) for i, d in enumerate((columns, other, without))]
-    for one in predictions[1:]:
-        np.testing.assert_array_equal(one, predictions[0])
-    del columns["lag"]
-    assert model.evaluate(written(tmp_path / "l.csv", columns)).rows == 300
-
-
-@pytest.mark.parametrize("value", ["-1", "1.5", "soon", "", "1e30", "nan"])
-def test_a_delay_that_is_none_is_refused(tmp_path: Path, value: str) -> None:
-    path = written(tmp_path / "rows.csv", {**table(3), "lag": [1, value, 2]})
-    with pytest.raises(FtprlError, match=r"rows.csv:3: expected a delay of a whole number of rows, at least 0, got '"):
-        train(path, **BY_COLUMN)
 
 
 @pytest.mark.parametrize(
@@ -345,31 +252,12 @@ def test_a_delay_that_is_none_is_refused(tmp_path: Path, value: str) -> None:
         ({"delay": True}, "delay= needs a number of rows from 0 to 2"),
         ({"delay": 3, "passes": 2}, "delay= is for one pass over a stream, got passes=2"),
         ({"delay": 3, "receipt": True}, "delay= learns rows later than they are predicted, which no receipt covers"),
-        ({"delay": 3, "delay_column": "lag"}, "delay= and delay_column= are two ways"),
-        ({"delay_column": "no"}, "delay_column= needs one of the columns"),
-        ({"delay_memory": "1GB"}, "delay_memory= is for labels that arrive late"),
-        ({"delay": 3, "delay_memory": "much"}, "delay_memory= needs a size such as 1GB"),
-        ({"delay": 1000, "delay_memory": "10kB"}, "delay= needs memory for the rows that wait for their labels, "),
-        ({"delay_column": "lag", "cache": "c.batches"}, "cache= keeps no delays"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    ignore = ["count"] if "delay_column" in options else ["count", "lag"]
+def test_what_cannot_be_is_refused_in_one_line(data: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(FtprlError, match=message) as raised:
-        train(data, label="y", ignore=ignore, dim=DIM, **options)
+        train(data, **CHOSEN, **options)
     assert "\n" not in str(raised.value)
-
-
-def test_data_without_columns_has_no_delay_column(tmp_path: Path) -> None:
-    path = tmp_path / "rows.vw"
-    path.write_text("1 | a\n")
-    with pytest.raises(InvalidInput, match="delay_column"):
-        train(path, delay_column="lag")
-    with pytest.raises(InvalidInput, match="delay_column"):
-        train(np.ones((2, 2)), [0, 1], delay_column="lag")
 
 
 def test_a_checkpoint_keeps_its_delay(data: Path, tmp_path: Path) -> None:
@@ -382,26 +270,25 @@ def test_the_command_line_names_the_option_as_typed(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, own = str(tmp_path / "m"), ["--label", "y", "--ignore", "count"]
-    assert command(["train", str(data), *own, "--delay-column", "lag", "-o", out, "--quiet"]) == 0
-    assert Model.load(out).state_digest() == train(data, **{**BY_COLUMN, "dim": None}).model.state_digest()
-    assert command(["train", str(data), *own, "--delay-column", "lag", "--passes", "3", "-o", out]) == 2
-    assert "--delay-column is for one pass over a stream, got --passes 3" in capsys.readouterr().err
+    assert command(["train", str(data), *own, "--delay", "9", "-o", out, "--quiet"]) == 0
+    assert Model.load(out).state_digest() == train(data, delay=9, **READING).model.state_digest()
+    assert command(["train", str(data), *own, "--delay", "9", "--passes", "3", "-o", out]) == 2
+    assert "--delay is for one pass over a stream, got --passes 3" in capsys.readouterr().err
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.data())
-def test_every_row_is_predicted_and_then_learned_in_the_order_of_the_protocol(delays: list[int], draw: Any) -> None:
-    rows = Batch.from_rows([{r: 1.0} for r in range(len(delays))], y=np.ones(len(delays)))
-    rows = rows.replaced(delay=np.array(delays, np.float64))
-    expected = [(number, float(one.weight[0])) for one, number in late_rows(rows, delays)]
-    waiting, actual, at = Waiting(None), list[tuple[int, float]](), 0
+@given(st.integers(1, 40), st.integers(1, 12), st.data())
+def test_every_row_is_predicted_and_then_learned_in_the_order(count: int, delay: int, draw: Any) -> None:
+    rows = Batch.from_rows([{r: 1.0} for r in range(count)], y=np.ones(count))
+    expected = [(number, float(one.weight[0])) for one, number in late_rows(rows, delay)]
+    waiting, actual, at = Waiting(delay), list[tuple[int, float]](), 0
     while at < len(rows):
         end = draw.draw(st.integers(at + 1, len(rows)))
         order = waiting.order(rows[at:end])
         actual += zip(order.rows.indices.tolist(), order.rows.weight.tolist(), strict=True)
         waiting.keep(order, at)
         if draw.draw(st.booleans()):
-            saved, waiting = waiting.tensors(), Waiting(None)
+            saved, waiting = waiting.tensors(), Waiting(delay)
             waiting.restore(saved, len(rows), end)
         at = end
     for batch, _ in waiting.rest():
@@ -410,22 +297,12 @@ def test_every_row_is_predicted_and_then_learned_in_the_order_of_the_protocol(de
     assert len(waiting) == 0
 
 
-def test_sizes() -> None:
-    assert parse_memory("2GB") == 2 * 10**9
-    assert parse_size("x") is None
-    with pytest.raises(InvalidInput, match="delay_memory="):
-        parse_memory(0)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"), [({**CHOSEN, "delay": 20}, "20 rows after their row"), (BY_COLUMN, "as a column states")]
-)
 def test_inspect_shows_late_labels_and_losses_at_arrival(
-    data: Path, tmp_path: Path, options: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    end = train(data, output=tmp_path / "m", **options).progressive
+    end = train(data, output=tmp_path / "m", delay=20, **CHOSEN).progressive
     assert command(["inspect", str(tmp_path / "m")]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
-    assert words in lines["labels"]
+    assert "20 rows after their row" in lines["labels"]
     assert f"mean loss {end.mean:.6f}, baseline {end.baseline_mean:.6f}" in lines["progressive"]
     assert float(lines["baseline"].split()[1]) == pytest.approx(end.baseline_mean, abs=1e-6)

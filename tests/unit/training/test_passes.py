@@ -128,7 +128,7 @@ def test_the_best_number_of_passes_is_kept(log: Path, scale: float | str, tmp_pa
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
-@pytest.mark.parametrize("more", [{}, {"scale": 0.5}, {"share": 0.0}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"scale": 0.5}], ids=str)
 def test_in_the_end_all_rows_are_learned_and_mixed_as_was_best(log: Path, loss: str, more: dict[str, Any]) -> None:
     run = train(log, bits=14, passes=4, loss=loss, **more)
     spec = run.model.engine.spec

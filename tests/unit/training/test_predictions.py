@@ -68,10 +68,9 @@ def numbers(path: Path) -> list[float | None]:
 @pytest.mark.parametrize("scale", [0.1, (0.05, 0.2)])
 def test_each_row_is_predicted_before_it_is_learned(tmp_path: Path, scale: Any) -> None:
     log = rows_of(tmp_path / "log.vw", values=False)  # another value changes the unit of its feature first
-    run = train(log, bits=16, scale=scale, coin=False, dense=False, predictions=tmp_path / "p", output=tmp_path / "m")
-    beta = 1.0 if scale == 0.1 else 0.3
-    np.testing.assert_allclose(numbers(tmp_path / "p"), one_by_one(log, dim=2**16, scale=scale, beta=beta), rtol=1e-12)
-    train(log, bits=16, scale=scale, coin=False, dense=False, output=tmp_path / "without")
+    run = train(log, bits=16, scale=scale, l2=0.01, predictions=tmp_path / "p", output=tmp_path / "m")
+    np.testing.assert_allclose(numbers(tmp_path / "p"), one_by_one(log, dim=2**16, scale=scale, l2=0.01), rtol=1e-12)
+    train(log, bits=16, scale=scale, l2=0.01, output=tmp_path / "without")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "without").read_bytes()
     y = np.concatenate([batch.y for batch in data.open(log, dim=2**16).batches()])
     p = np.array(numbers(tmp_path / "p"))

@@ -92,8 +92,8 @@ def test_errors_are_those_of_the_learner(clicks: Path, tmp_path: Path) -> None:
 
 def test_errors_that_nobody_expects_end_the_run_too(clicks: Path, tmp_path: Path) -> None:
     options = arguments(clicks, label="click", checkpoint=tmp_path / "run.ck")
-    del options["bits"]
-    with pytest.raises(KeyError, match="bits") as raised:
+    del options["resume"]
+    with pytest.raises(KeyError, match="resume") as raised:
         supervisor.supervised(options)
     assert "In the process that learns:" in raised.value.__notes__[0]
 

@@ -19,7 +19,7 @@ from ftprl.linear import Engine, Model, Spec
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
 from ftprl.runlog import events
 from ftprl.training import train
-from ftprl.training.options import CheckpointInterval
+from ftprl.training.run_settings import CheckpointInterval
 
 ROWS = 3000
 
@@ -278,7 +278,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"holdout": 1}, "holdout= needs a whole number from 2"),
     ({"every": 5}, "pass checkpoint= as well"),
     ({"bits": 0}, "bits= needs a whole number from 1 to 32"),
-    ({"bits": 10, "dim": 5}, "keep one"),
     ({"loss": "none"}, "loss= needs a known name"),
     ({"scale": -1.0}, "scale"),
     ({"output": "missing/m"}, "output= needs a folder that can be written"),
@@ -414,7 +413,7 @@ def test_a_source_says_how_it_is_read(log: Path, tmp_path: Path) -> None:
     run = train(source, scale=0.5, output=tmp_path / "m")
     assert run.model.engine.spec == Spec(dim=512, seed=3, scale=0.5)
     with pytest.raises(InvalidInput, match="dim= needs to be what the Source was opened with, 512, got 1024"):
-        train(source, dim=1024)
+        train(source, bits=10)
     with pytest.raises(InvalidInput, match=r"sep= belongs to ftprl\.data\.open when the data is a Source"):
         train(source, sep=",")
     with pytest.raises(InvalidInput, match="a Source needs to read as the model's data was read"):
@@ -441,12 +440,6 @@ def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytes
             train(path, listener=killed_after(stop, "checkpoint"), **options)
         train(path, output=tmp_path / "m", resume=tmp_path / "c", scale="auto")
         assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
-    kept = train(path, retire=False, **options)
-    assert len(kept.model.engine.spec.scales) == 8
-    with pytest.raises(Killed):
-        train(path, listener=killed_after(1, "checkpoint"), retire=False, **options)
-    with pytest.raises(InvalidInput, match="retire= needs to be what the checkpoint was made with"):
-        train(path, resume=tmp_path / "c", retire=True)
 
 
 def test_a_label_outside_the_domain_of_a_loss_is_named_by_its_line(tmp_path: Path) -> None:
@@ -458,38 +451,3 @@ def test_a_label_outside_the_domain_of_a_loss_is_named_by_its_line(tmp_path: Pat
     assert run.bad_rows == 1
     assert run.first_bad is not None
     assert run.first_bad.startswith(f"{path}:1001: a label needs")
-
-
-@pytest.mark.parametrize("option", [{"share": "capped"}, {"share": 0.1}, {"stack": False}, {"retire": False}])
-def test_options_of_the_mixture_need_several_scales(tmp_path: Path, option: dict[str, Any]) -> None:
-    path = tmp_path / "log.vw"
-    path.write_bytes(clicks(50))
-    ((name, value),) = option.items()
-    message = rf"^{name}= needs several scales, got {name}={value!r} with one; drop it\.$"
-    with pytest.raises(InvalidInput, match=message):
-        train(path, scale=0.1, bits=8, **option)
-    train(path, scale=0.1, bits=8, output=tmp_path / "m")
-    with pytest.raises(InvalidInput, match=f"^{name}= needs"):
-        train(path, resume=tmp_path / "m", **option)
-    train(path, scale=(0.1, 1.0), bits=8, **option)
-
-
-@pytest.mark.parametrize("order", [(130, 150), (150, 130)])
-def test_bad_labels_and_bad_values_of_one_batch_are_skipped_in_any_order(order: tuple[int, int]) -> None:
-    X, y = np.ones((300, 2)), np.ones(300)
-    bad_label, bad_value = order
-    y[bad_label], X[bad_value, 0] = -1.0, 3e31
-    run = train(X, y, loss="gamma", bits=8, on_bad_row="skip")
-    assert (run.model.engine.progress.rows, run.bad_rows) == (298, 2)
-    assert f": row {min(order)}: " in str(run.first_bad)
-    good = np.setdiff1d(np.arange(300), order)
-    expected = train(X[good], y[good], loss="gamma", bits=8)
-    assert run.model.engine.progress == expected.model.engine.progress
-
-
-def test_a_class_too_many_behind_a_bad_value_is_skipped_as_well() -> None:
-    X, y = np.ones((300, 2)), ["abc"[row % 3] for row in range(300)]
-    X[130, 0], y[150] = 3e31, "z"
-    run = train(X, y, loss="softmax", classes=["a", "b", "c"], bits=8, on_bad_row="skip")
-    assert (run.model.engine.progress.rows, run.bad_rows) == (298, 2)
-    assert ": row 130: " in str(run.first_bad)

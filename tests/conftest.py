@@ -1,0 +1,20 @@
+"""What all tests share: the examples of Hypothesis, and how the process answers Ctrl-C."""
+
+import signal
+
+from hypothesis import HealthCheck, settings
+
+# The same examples in every run, and no failure because other work slows the machine down.
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
+
+
+def pytest_configure() -> None:
+    """Answer Ctrl-C as a terminal's process does, also where a shell in the background has the signal ignored.
+
+    Python installs no handler for an ignored signal, and child processes would ignore it, too.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,87 @@
+"""Commands as Click reads them: help, completion, suggestions, and what is imported when."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ftprl.cli.app import COMMANDS, run
+from ftprl.version import __version__
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), ["generate", "clicks"], ["paper", "run"]])
+def test_every_command_has_a_short_and_a_long_help(command: list[str], capsys: Capture) -> None:
+    texts = []
+    for option in ("-h", "--help"):
+        assert run([*command, option]) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    assert texts[0].startswith(" ".join(["Usage: ftprl", *command]))
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        ("trian a.vw", "No such command 'trian'. Did you mean train?; see ftprl --help"),
+        ("generate click", "No such command 'click'. Did you mean clicks?; see ftprl generate --help"),
+        ("train a.vw --labl y", "No such option: --labl. Did you mean --label or"),
+        ("paper run --job 3", "No such option: --job. Did you mean --jobs"),
+        ("--versoin", "No such option: --versoin. Did you mean --version?; see ftprl --help"),
+        ("train a.vw -o", "Option '-o' requires an argument; see ftprl train --help"),
+        ("train a.vw --bits ten", "Invalid value for '--bits': 'ten' is not a valid"),
+    ],
+)
+def test_what_was_typed_wrong_is_one_line_with_a_suggestion(args: str, line: str, capsys: Capture) -> None:
+    assert run(args.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"ftprl: {line}")
+    assert err.count("\n") == 1
+
+
+def complete(words: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> list[str]:
+    """What bash would offer for the last of the words."""
+    monkeypatch.setenv("_FTPRL_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    assert run([]) == 0
+    return capsys.readouterr().out.split()
+
+
+def test_completion(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    assert complete("ftprl ce", monkeypatch, capsys) == ["plain,certify"]
+    assert "plain,--label" in complete("ftprl train --la", monkeypatch, capsys)
+    assert complete("ftprl train a", monkeypatch, capsys) == ["file,a"]
+    assert complete("ftprl train a.vw -o m", monkeypatch, capsys) == ["file,m"]
+    monkeypatch.setenv("_FTPRL_COMPLETE", "zsh_source")
+    assert run([]) == 0
+    assert "_FTPRL_COMPLETE" in capsys.readouterr().out
+
+
+def seconds(*command: str) -> float:
+    clock = time.monotonic()
+    subprocess.run([sys.executable, *command], check=True, capture_output=True)
+    return time.monotonic() - clock
+
+
+def test_the_version_is_printed_at_once() -> None:
+    code = "import sys; sys.argv = ['ftprl', '--version']; from ftprl.cli import command; command()"
+    best = min(seconds("-c", code) - seconds("-c", "pass") for _ in range(5))
+    assert best <= 0.15
+    done = subprocess.run([sys.executable, "-m", "ftprl", "--version"], check=True, capture_output=True, text=True)
+    assert done.stdout == f"ftprl {__version__}\n"
+
+
+def test_a_command_imports_no_other_and_no_readers_that_it_does_not_need(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_text("1 | a b\n-1 | c a\n" * 20)
+    code = (
+        "import sys; from ftprl.cli.app import run\n"
+        f"assert run(['train', {str(tmp_path / 'a.vw')!r}, '-o', {str(tmp_path / 'm')!r}, '-q', '--bits', '8']) == 0\n"
+        "unused = {'rich', 'pyarrow', 'ftprl.cli.predict', 'ftprl.data.frame_source', 'ftprl.data.memory'}\n"
+        "assert not unused & set(sys.modules), unused & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,137 @@
+"""`train --cache`: the rows of the cache are those of the data."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ftprl import data
+from ftprl.data import Batch
+from ftprl.data.batches import write_batches
+from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
+from ftprl.training import train
+
+ROWS = 3000
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table with numbers, categories, text, weights and bad rows."""
+    rng = np.random.default_rng(2)
+    lines = ["y,w,city,x,note"]
+    for i in range(ROWS):
+        x = "NA" if i % 7 == 0 else f"{rng.normal():.4f}"
+        note = f'"Word{rng.integers(9)}, word{rng.integers(9)}"'
+        lines.append(f"{int(rng.random() < 0.3)},{rng.integers(0, 3)},c{rng.zipf(1.5) % 40},{x},{note}")
+        if i % 101 == 5:
+            lines.append("1,1,c1,none of a number,a")
+    path = tmp_path / "d.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+READING: dict[str, Any] = {"label": "y", "weight": "w", "text": "note", "numeric": "x", "on_bad_row": "skip"}
+
+
+def model_bytes(where: Any, **options: Any) -> bytes:
+    return train(where, bits=12, **options).model.to_bytes()
+
+
+@pytest.mark.parametrize("features", [1, 35, 300])
+def test_blocks_are_neither_small_nor_large(tmp_path: Path, features: int) -> None:
+    """Each is learned by a call of its own, and should stay in the cache until then."""
+    rows = min(16384, 2**21 // features)
+    indptr = np.arange(rows + 1, dtype=np.int64) * features
+    indices = np.tile(np.arange(features, dtype=np.uint32), rows)
+    batch = Batch(indptr, indices, np.ones(rows * features, np.float32), np.ones(rows), np.ones(rows))
+    write_batches(tmp_path / "a.batches", data.open([batch], dim=512))
+    sizes = [len(block.indices) for block in data.open(tmp_path / "a.batches").batches()]
+    assert sum(sizes) == rows * features
+    assert max(sizes) <= 1.25 * 2**19
+    assert len(sizes) == 1 or min(sizes) >= 0.6 * 2**19
+
+
+def test_bad_rows_between_blocks_are_counted(tmp_path: Path) -> None:
+    text = "".join(["y,x\n", *["1,1\n0,2\n"] * 3, *["1,bad\n"] * 40, "0,1\n", *["1,bad\n"] * 40])
+    (tmp_path / "d.csv").write_text(text)
+    columns = {"y": "label", "x": "numeric"}
+    source = data.open(
+        tmp_path / "d.csv", dim=64, columns=columns, on_bad_row="skip", block_size=50, max_row=40, labelled=True
+    )
+    write_batches(tmp_path / "b.batches", source)
+    actual = data.open(tmp_path / "b.batches", on_bad_row="skip")
+    assert sum(len(batch) for batch in actual.batches()) == 7
+    assert actual.take_left_out() == {6: 40, 7: 40}
+    assert actual.bad_rows == 80
+
+
+def test_cache_is_used_as_long_as_the_data_is_the_same(table: Path, tmp_path: Path) -> None:
+    cache, options = tmp_path / "c.batches", {**READING, "passes": 2}
+    wanted = model_bytes(table, **options)
+    assert model_bytes(table, cache=cache, **options) == wanted
+    made = cache.stat().st_mtime_ns
+    assert model_bytes(table, cache=cache, **options) == wanted
+    assert cache.stat().st_mtime_ns == made
+    text = table.read_text()
+    middle = text.index("\n", len(text) // 2) + 1
+    table.write_text(text[:middle] + ("1" if text[middle] == "0" else "0") + text[middle + 1 :])
+    changed = model_bytes(table, **options)
+    assert changed != wanted
+    assert model_bytes(table, cache=cache, **options) == changed  # the same size, one byte in the middle
+    assert cache.stat().st_mtime_ns != made
+    assert model_bytes(table, cache=cache, seed=3, **options) == model_bytes(table, seed=3, **options)
+    cache.write_bytes(cache.read_bytes()[:-1])
+    assert model_bytes(table, cache=cache, **options) == changed
+    frame = [{"x": float(i), "y": i % 2} for i in range(50)]
+    assert model_bytes(frame, label="y", cache=cache) == model_bytes(frame, label="y")
+
+
+def test_receipts_and_checkpoints_of_a_cache(table: Path, tmp_path: Path) -> None:
+    cache, good = tmp_path / "c.batches", {**READING, "receipt": True}
+    assert model_bytes(table, cache=cache, **good) == model_bytes(table, **good)
+    run = train(cache, bits=12, receipt=True, on_bad_row="skip", output=tmp_path / "m")
+    receipt = make_receipt(run.model, certify_model(run.model))
+    write_receipt(tmp_path / "r", receipt)
+    assert verify_receipt(tmp_path / "r", cache).confirmed
+    train(table, bits=12, cache=cache, checkpoint=tmp_path / "k", every=500, output=tmp_path / "a", **READING)
+    train(table, cache=cache, resume=tmp_path / "k", output=tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_batches_come_back_as_they_were(draw: st.DataObject) -> None:
+    """Rows of any shape, from any position on."""
+    values = st.floats(-1e6, 1e6, width=32).filter(bool)
+    row = st.dictionaries(st.integers(0, 99), st.one_of(st.just(1.0), values), max_size=5)
+    parts = draw.draw(st.lists(st.lists(row, min_size=1, max_size=6), min_size=1, max_size=4))
+    batches, first = [], 0
+    for rows in parts:
+        y = draw.draw(st.lists(st.sampled_from([1.0, -1.0]), min_size=len(rows), max_size=len(rows)))
+        weight = draw.draw(st.sampled_from([None, [float(i) for i in range(len(rows))]]))
+        batches.append(Batch.from_rows(rows, y=y, weight=weight, first_row=first))
+        first += len(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "b.batches")
+        assert write_batches(path, data.open(batches, dim=100)) == first
+        source = data.open(path)
+        start = draw.draw(st.integers(0, first))
+        actual = [b for b, _ in source.read(source.position({"rows": start}))]
+    for name in ("y", "weight"):
+        wanted = np.concatenate([getattr(b, name) for b in batches])[start:]
+        np.testing.assert_array_equal(np.concatenate([getattr(b, name) for b in actual] or [[]]), wanted)
+    all_rows = [dict(zip(*one, strict=True)) for b in batches for one in entries(b)]
+    assert [dict(zip(*one, strict=True)) for b in actual for one in entries(b)] == all_rows[start:]
+
+
+def entries(batch: Batch) -> list[tuple[list[int], list[float]]]:
+    cuts = batch.indptr.tolist()
+    pairs = itertools.pairwise(cuts)
+    return [(batch.indices[a:b].tolist(), batch.values[a:b].tolist()) for a, b in pairs]
