@@ -6,6 +6,7 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
+from pydoc import locate
 from types import ModuleType
 from typing import Any
 
@@ -112,9 +113,20 @@ def test_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "no such file" in capsys.readouterr().err
 
 
+WALKS = PAGE.split("## Four walks")[1].split("## To add something")[0].split("\n### ")[1:]
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.splitlines()[0])
+def test_a_walk_has_ten_steps_and_every_name_exists(walk: str) -> None:
+    steps = re.findall(r"^\d+\. .*$", walk, re.MULTILINE)
+    assert len(steps) == 10
+    names = re.findall(r"`((?:\w+\.)+\w+|Ledger)`", "\n".join(steps))
+    assert [name for name in names if locate(f"ftprl.{name}") is None] == []
+
+
 def test_the_files_of_the_table_exist() -> None:
     named = set(re.findall(r"`((?:src|tests|docs)/[\w/.]+)`", PAGE))
     assert {path for path in named if "NAME" not in path and not (ROOT / path).exists()} == set()
-    for package in re.findall(r"^\| ((?:`\w+`(?:, )?)+)[^|]*\| ", PAGE.split("## The path")[0], re.MULTILINE):
+    for package in re.findall(r"^\| ((?:`\w+`(?:, )?)+)[^|]*\| ", PAGE.split("## Four walks")[0], re.MULTILINE):
         for name in re.findall(r"`(\w+)`", package):
             import_module(f"ftprl.{name}")
