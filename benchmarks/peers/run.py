@@ -104,7 +104,7 @@ def loss_of_wabbit(out: str, err: str) -> float | None:
     return float(match[1]) if match else None
 
 
-NO_NAMES = ("--no-names",)
+NO_NAMES = ("--names", "0")
 VW, SVM, CSV = "ftprl train, VW text", "ftprl train, libsvm", "ftprl train, CSV"
 PARQUET, JSON, TWO = "ftprl train, Parquet", "ftprl train, JSON lines", "ftprl train, interactions"
 EIGHT = "ftprl, eight scales, VW text"
