@@ -6,14 +6,13 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar, final
 
 from ftprl.cluster.jobs import OrderedResults, ReadingTotals
 from ftprl.cluster.options import ClusterOptions
-from ftprl.data.batches import BatchesSource
 from ftprl.data.protocol import Source
-from ftprl.data.remote import Work, Workers
+from ftprl.data.source import JobSource, Work
 from ftprl.errors import InvalidInput
 from ftprl.extras import extra_imports
 from ftprl.version import __version__
@@ -49,8 +48,8 @@ class Cluster:
 
 @contextlib.contextmanager
 def connect(options: ClusterOptions, source: Source) -> Iterator[Cluster]:
-    """The cluster of a run, whose workers read the data of a source; batches, parsed before, are read here."""
-    use_workers = _reader_of(source)
+    """The cluster of a run, whose workers read the data of a source."""
+    readable = _readable(source)
     ray = _imported()
     is_ours = not ray.is_initialized()
     if is_ours:
@@ -59,25 +58,22 @@ def connect(options: ClusterOptions, source: Source) -> Iterator[Cluster]:
         workers = _usual_workers(ray) if options.workers is None else options.workers
         _check_versions(ray)
         cluster = Cluster(ray, workers)
-        use_workers(cluster)
+        readable.use_workers(cluster)
         yield cluster
     finally:
-        use_workers(None)
+        readable.use_workers(None)
         if is_ours:
             ray.shutdown()
 
 
-def _reader_of(source: Source) -> Callable[[Workers | None], None]:
-    """What has the data of a source read by workers."""
-    if isinstance(source, BatchesSource):
-        return lambda workers: None
-    use_workers: Callable[[Workers | None], None] | None = getattr(source, "use_workers", None)
-    if use_workers is None or not source.can_be_read_again:
+def _readable(source: Source) -> JobSource:
+    """Return a source, if workers can read its data."""
+    if not isinstance(source, JobSource) or not source.suits_workers or not source.can_be_read_again:
         what = "standard input or a pipe" if source.files else "data in memory"
         raise InvalidInput(
             f"engine=ray needs files that every worker can open, got {what}; save it to a file.", option="engine"
         )
-    return use_workers
+    return source
 
 
 def _imported() -> Any:

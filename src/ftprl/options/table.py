@@ -23,7 +23,7 @@ class DataOptions(TypedDict, total=False):
     format: Annotated[
         str | None,
         Option(
-            "File format: csv, tsv, jsonl, parquet, arrow, orc, vw, libsvm or batches",
+            "File format: csv, tsv, jsonl, parquet, arrow, orc, vw or libsvm",
             default="inferred from the file extension",
         ),
     ]

@@ -44,7 +44,7 @@ def check_append(source: Source, path: str) -> None:
             " --output."
         )
     if not (isinstance(source, TextSource) or is_columnar(source)):
-        raise InvalidInput("--append needs data with its columns, got hashed batches; pass the files they are made of.")
+        raise InvalidInput("--append needs data with its columns, got others; pass files of text or of columns.")
     check_packing("--output", path)
     if suffixes(path)[0] in PARQUET and suffixes(path)[1]:
         raise InvalidInput(
@@ -58,9 +58,9 @@ def is_columnar(source: Source) -> bool:
     """Whether the data is in files of columns: Parquet, Arrow or ORC."""
     if source.describe().format not in COLUMN_FORMATS:
         return False
-    from ftprl.data.column_source import ColumnSource
+    from ftprl.data.table_source import TableSource
 
-    return isinstance(source, ColumnSource)
+    return isinstance(source, TableSource)
 
 
 def append(lines: Iterable[bytes], source: Source, model: Model, path: str, target: Any) -> None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data import partitions
-from ftprl.data.column_files import open_column_file, read_part
+from ftprl.data.column_files import ColumnFile
 from ftprl.data.files import shown, suffixes
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.training.records import refused_field
@@ -31,10 +31,10 @@ def record_batches(files: Sequence[str], format: str) -> Iterator[pa.RecordBatch
     schema: pa.Schema | None = None
     types = {field.name: field.type for field in partitions.fields_of(files)}
     for file in files:
-        with closing(open_column_file(file, format)) as opened:
+        with closing(ColumnFile(file, format)) as opened:
             keys = {key: value for key, value in partitions.keys_of(file).items() if key not in opened.schema.names}
             for group in range(opened.groups):
-                for batch in read_part(file, format, opened, group, opened.schema.names, threads=False):
+                for batch in opened.batches(group, opened.schema.names):
                     for key, value in keys.items():
                         own = int(value) if value is not None and pa.types.is_integer(types[key]) else value
                         batch = batch.append_column(key, pa.repeat(pa.scalar(own, types[key]), len(batch)))
@@ -83,7 +83,7 @@ def _empty_schema(files: Sequence[str], format: str) -> pa.Schema:
     """The columns of files that have no rows, and the prediction."""
     import pyarrow as pa
 
-    with closing(open_column_file(files[0], format)) as opened:
+    with closing(ColumnFile(files[0], format)) as opened:
         schema = opened.schema
     keys = [field for field in partitions.fields_of(files) if field.name not in schema.names]
     return pa.schema([*schema, *keys, pa.field(_COLUMN, pa.float64())])
