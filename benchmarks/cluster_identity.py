@@ -117,7 +117,8 @@ def compared(case: Case, folder: Path, address: str, workers: list[int]) -> list
     same, local = [], command(case, folder / "local.ftprl")
     for count in workers:
         begin = time.perf_counter()
-        far = command(case, folder / "far.ftprl", "--engine", "ray", "--address", address, "--workers", str(count))
+        os.environ["RAY_ADDRESS"] = address
+        far = command(case, folder / "far.ftprl", "--engine", "ray", "--threads", str(count))
         seconds = time.perf_counter() - begin
         same.append(bool(far.model) and far.model == local.model)
         verdict = "yes" if same[-1] else f"NO {local.error} {far.error}"

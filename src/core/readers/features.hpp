@@ -247,42 +247,12 @@ public:
         }
         end_met();
     }
-    // The numbers of those hashes whose names may have to be recorded, in `others`; returns how many there are.
-    std::size_t find_others(const std::uint64_t* hashes, std::size_t count, std::uint32_t* others) const noexcept {
-        std::size_t size = 0;
-        const auto find = [&](const auto& is_recent) {
-            for (std::size_t i = 0; i < count; ++i) {
-                others[size] = static_cast<std::uint32_t>(i);
-                size += is_recent(hashes[i]) ? 0 : 1;
-            }
-        };
-        if (is_complete_) {
-            find([this](std::uint64_t hash) { return is_whole(hash); });
-        } else {
-            find([recent = recent_.view()](std::uint64_t hash) { return recent.has(hash); });
-        }
-        return size;
-    }
-    // Records the name of a feature of a row that was finished before; `end_met` follows the last of some.
-    // `may_be_recent` is whether the same name may come from the same source again and again.
-    void record_met(const Feature& feature, std::size_t row, bool may_be_recent) {
-        if (may_be_recent && is_repeated(feature.hash, recent_)) return;
-        if (feature.text == TEXT_LATER) return record(feature, row);
-        if (is_known(feature.hash, known_)) return;
-        names_.append(feature, groups_[feature.group]);
-        names_.end(row, feature.hash, false);
-    }
     void end_met() {
         if (names_.size() > FEW) know_names();
     }
     // Finds names again that are not recent any more.
     void know_names() {
         if (keeps_names() && !known_.is_allocated() && !is_complete_) know_all();
-    }
-    // Fetches where `record_met` looks for a name.
-    void fetch_known(std::uint64_t hash) const noexcept {
-        recent_.view().fetch(hash);
-        if (known_.is_allocated()) known_.fetch(hash);
     }
     // The texts of the present row, and the names of its groups, stay where they are until `settle`.
     void set_texts_stay() noexcept { texts_stay_ = true; }
@@ -300,7 +270,6 @@ public:
     // Records everything anew: what comes is not behind what was read before.
     void forget() {
         if (keeps_names()) begin_names();
-        if (texts_ != nullptr) texts_->forget();
     }
 
     // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
@@ -349,7 +318,6 @@ private:
     void record(const Feature& feature, std::size_t row) {
         const bool is_product = feature.group == PRODUCT || feature.group == PAIR;
         if (is_known(feature.hash, is_product ? known_products_ : known_)) return;
-        if (feature.text == TEXT_LATER && !texts_->is_new(feature)) return;
         if (feature.group == PAIR && names_.has_space_for_parts()) {
             const std::uint32_t one = part_of(feature.size >> 16), other = part_of(feature.size & 0xffffu);
             return names_.add_pair(row, feature.hash, one, other);

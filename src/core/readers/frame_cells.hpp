@@ -38,9 +38,6 @@ protected:
                                 reader.kind == Column::Kind::boolean || reader.kind == Column::Kind::bucket;
             return is_one && !cells.is_list();
         }
-        bool is_coded() const noexcept {
-            return reader.kind == Column::Kind::categorical && cells.dictionary() != nullptr;
-        }
         Column column;
         ColumnReader reader;
         ElementReader elements;
@@ -50,8 +47,6 @@ protected:
         std::array<double, BLOCK> values{};
         Feature form{};                      // of its cells, but for the hash
         std::vector<std::uint64_t> entries;  // the hashes of a dictionary's entries, as far as they are known; else 0
-        std::vector<std::uint32_t> slots;    // the same as slots, perhaps NEW, or UNMET or EMPTY
-        std::vector<bool> recorded;          // entries whose names were recorded
         bool has_high_bytes = false;         // whether an entry may be no text in UTF-8
     };
 

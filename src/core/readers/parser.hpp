@@ -110,11 +110,6 @@ protected:
     // Stops for good: where the next row begins is not known.
     void give_up(Fault fault) { problem = Problem{line, std::move(fault)}; }
 
-    // Whether `finish` takes this label and weight.
-    static bool is_within(double y, double weight) noexcept {
-        return !(std::fabs(y) > LARGEST && !Labels::is_code(y)) && !(weight > LARGEST);
-    }
-
     void finish(double y, double weight) {
         row_line = line;
         if (std::fabs(y) > LARGEST && !Labels::is_code(y))

@@ -51,15 +51,6 @@ public:
         return count;
     }
 
-    // Leaves those doubts that are repeats, and returns their number.
-    static std::size_t keep_repeats(const std::uint32_t* slots, Doubts& doubts, std::size_t count) noexcept {
-        std::size_t repeats = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            if (is_among(slots, doubts[i], slots[doubts[i]])) doubts[repeats++] = doubts[i];
-        }
-        return repeats;
-    }
-
     // Sums repeated coordinates, in order, into the first of them. Slots chosen so that their hashes collide would make
     // this quadratic: after too many steps the rest is sorted instead, with the same sums in the same order.
     std::size_t combine(std::uint32_t* slots, double* values, std::size_t size) {

@@ -56,14 +56,14 @@ def _has_no_features(data: Mapping[str, Any]) -> bool:
 
 
 class _Warnings:
-    """One line for each column that looks like an identifier, each checkpoint that could not be written, each death."""
+    """One line for each column that looks like an identifier, each checkpoint that could not be written."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def hear(self, event: Event) -> None:
         """Write what is a warning."""
-        if event["event"] in ("checkpoint_failed", "learner_died"):
+        if event["event"] == "checkpoint_failed":
             self._line(f"ftprl: {shown(event['message'])}")
         elif event["event"] == "start":
             for column in event["data"]["profile"]:

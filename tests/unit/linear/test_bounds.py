@@ -153,7 +153,7 @@ def test_every_weight_keeps_to_its_bounds(tmp_path: Path, loss: str, scale: Any)
     path = tmp_path / "rows.vw"
     labels = (-1.0, 1.0) if loss in ("logistic", "hinge") else (0.0, 1.0, 3.0)
     path.write_text("\n".join(rows_of(300, 3, labels=labels)) + "\n")
-    run = ftprl.train(path, loss=loss, scale=scale, bounds=BOUNDS, upper=0.7)
+    run = ftprl.train(path, loss=loss, scale=scale, bounds={**BOUNDS, "*": (None, 0.7)})
     engine, names = run.model.engine, run.model.names
     assert names is not None
     assert not engine.spec.stacked
@@ -178,7 +178,7 @@ def test_bounds_of_numbers_are_those_of_names() -> None:
     """The same rows as an array, by the numbers of columns, and with the bound of all weights."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.choice([-1.0, 1.0], 200)
-    all_of_them = ftprl.train(X, y, lower=0.0, upper=0.05, stack=False, coin=False, dense=False).model
+    all_of_them = ftprl.train(X, y, bounds={"*": (0.0, 0.05)}, stack=False, coin=False, dense=False).model
     for bounds in ({"*": (0, 0.05)}, {"[0-4]": (0, None), "?": (None, 0.05)}, dict.fromkeys(range(5), (0, 0.05))):
         model = ftprl.train(X, y, bounds=bounds).model
         for name, tensor in all_of_them.engine.saved_arrays.items():
@@ -251,7 +251,7 @@ def test_what_leaves_no_weight_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"bounds= leaves no weight for 'n\^f1', whose patterns ask for at least 1"):
         ftprl.train(path, bounds={"n^f1": (1, None), "n^f*": (None, 0)})
     with pytest.raises(InvalidInput, match=r"leaves no weight for 'n\^f1', whose patterns ask for at least 1 and"):
-        ftprl.train(path, bounds={"n^f1": (1, None)}, upper=0.5)
+        ftprl.train(path, bounds={"n^f1": (1, None), "*": (None, 0.5)})
     with pytest.raises(InvalidInput, match=r"shares cell \d+ with a name that has bounds .* use more bits="):
         ftprl.train(path, bounds={"n^f?": (1, None), "n^once*": (None, 0)}, bits=3)
 

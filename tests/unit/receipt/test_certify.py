@@ -210,7 +210,7 @@ def test_against_another_model(capsys: Capture) -> None:
     ftprl.train("log.vw", output="c", bits=9)
     assert run(["certify", "a", "--against", "c"]) == 2
     assert "expected dim=1024, got 512" in capsys.readouterr().err
-    train(output="bounded", lower=-0.01, upper=0.01, scale=0.1)
+    train(output="bounded", bounds={"*": (-0.01, 0.01)}, scale=0.1)
     assert run(["certify", "bounded", "--against", "b"]) == 2
     assert "within the model's bounds" in capsys.readouterr().err
     assert run(["certify", "a", "--against", "b", "--radius", "1"]) == 2

@@ -99,7 +99,7 @@ def test_the_best_loss_is_that_of_an_independent_solver(loss: str, passes: int) 
 
 def test_bounds_held_out_rows_and_more_data() -> None:
     small_log("logistic")
-    ftprl.train("s.libsvm", receipt=True, bits=4, output="m", lower=-0.1, upper=0.2, scale=0.3, holdout=3)
+    ftprl.train("s.libsvm", receipt=True, bits=4, output="m", bounds={"*": (-0.1, 0.2)}, scale=0.3, holdout=3)
     model = ftprl.train("s.libsvm", resume="m").model
     c = certify_model(model, radius=1.0, exact=["s.libsvm", "s.libsvm"])
     assert c.true_regret is not None
