@@ -18,7 +18,8 @@ from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
 from ftprl.linear.tensors import restore, tensors_of
-from oracles.experts_twin import WEALTH, AnyLabelWith, LogLoss
+from oracles.experts_twin import WEALTH, LogLoss
+from oracles.label_experts_twin import AnyLabelWith
 
 NUMBERS, NAMES = 5, 12
 LOSSES = ("logistic", "squared", "absolute", "quantile", "huber", "poisson", "gamma", "hinge", "squared_hinge")

@@ -18,8 +18,8 @@ from ftprl.losses import quantile
 from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest
 from laws.streams import LOSSES, labels
-from oracles.any_label import Labels
 from oracles.batches import real
+from oracles.labels_twin import Labels
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,6 @@
-"""Learning with labels in any unit, row by row in NumPy: the oracle of the kernels for every loss but the log loss.
+"""Learning with labels in any unit, row by row in NumPy: the oracle of the learner for every loss but the log loss.
 
-Everything that is learned follows the unit and the origin of the label: an offset m (mean, quantile, log mean) from
-which scores are counted, a unit U in which gradients are counted, and a range [lo, hi] to which scores are cut. The
-formulas are those of docs/labels.md, in the same order.
+The formulas are those of docs/labels.md, in the same order; `labels_twin` has those of single labels and losses.
 """
 
 from __future__ import annotations
@@ -14,152 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracles.labels_twin import KINKED, LOG_LINK, MARGIN, Labels, cut, implicit, stack_slope, value
+
 Vector = NDArray[np.float64]
-RIDGE, HEAVY, LEAST_CURVE, SHARE = 4.0, 2.0**10, 2.0**-13, 2.0**-10
+RIDGE, HEAVY, SHARE = 4.0, 2.0**10, 2.0**-10
 STACK_CUT, SHARPENED = 8.0, 4.0  # hinge: of the scores the stack sees; of its log odds
-LOG_RANGE = 8.0  # Poisson: scores reach this far below the offset
-LEAST_RATES = (0.5, 0.125)  # of the two levels
-KINKED = ("absolute", "quantile", "huber")
-MARGIN = ("hinge", "squared_hinge")
-LOG_LINK = ("poisson", "gamma")
 FIRST_REVIEW, LAST_REVIEW = 16, 256  # rows, and their doublings between
-SURE, FAR = 16, 4.0  # labels before one is cut; units beyond the range within which none is
 CAUTION, SURE_GAP = 24.0, 4.0  # two classes: the odds of the majority without a lead; when a lead begins to count less
-
-
-def cut(a: float, low: float, high: float) -> float:
-    return min(max(a, low), high)
-
-
-@dataclass
-class Labels:
-    """What is known of the labels so far: offset, unit and range of the scores, and what they follow from."""
-
-    loss: str
-    tau: float
-    weight: float = 0.0
-    rows: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-    least: float = 0.0
-    most: float = 0.0
-    q: float = 0.0
-    since: float = 0.0
-    pinball: float = 0.0
-    deviation: float = 0.0
-    m: float = 0.0
-    U: float = 0.0
-    lo: float = 0.0
-    hi: float = 0.0
-    psi: float = 1.0
-    kappa: float = 1.0
-    outliers: int = 0
-
-    def __post_init__(self) -> None:
-        if self.loss in MARGIN:
-            self.U, self.lo, self.hi = 1.0, -1.0, 1.0
-
-    def believed(self, y: float) -> float:
-        """The label that is learned: cut if it is far beyond the range, less so the more of them come in a row."""
-        if self.loss in MARGIN or self.loss in LOG_LINK or self.rows < SURE or self.U == 0.0:
-            return y
-        far = max(self.most - self.least, FAR * self.U) * 2.0 ** (2 ** min(self.outliers, 9) - 1)
-        learned = cut(y, self.least - far, self.most + far)
-        self.outliers = self.outliers + 1 if learned != y else 0
-        return learned
-
-    def learn(self, y: float, c: float) -> None:
-        if self.loss in MARGIN:
-            self.rows += 1
-            self.weight += c
-            self.mean += (c / self.weight) * (y - self.mean)
-            return
-        first = self.rows == 0
-        self.rows += 1
-        self.weight += c
-        d = y - self.mean
-        self.mean += (c / self.weight) * d
-        self.squares += c * d * (y - self.mean)
-        self.least, self.most = (y, y) if first else (min(self.least, y), max(self.most, y))
-        if self.loss in KINKED:
-            self._follow_quantile(y, c, first)
-        {
-            "squared": self._squared,
-            "absolute": self._kinked,
-            "quantile": self._kinked,
-            "huber": self._kinked,
-            "poisson": self._poisson,
-            "gamma": self._gamma,
-        }[self.loss]()
-
-    def _follow_quantile(self, y: float, c: float, first: bool) -> None:
-        if first:
-            self.q = y
-            return
-        self.since += c
-        d, part = y - self.q, c / self.since
-        pin = (self.tau if d > 0 else self.tau - 1.0) * d
-        self.pinball += part * (pin - self.pinball)
-        self.deviation += part * (abs(d) - self.deviation)
-        side = self.tau if d > 0 else self.tau - 1.0 if d < 0 else 0.0
-        step = (2.0 * self.pinball / (self.tau * (1.0 - self.tau))) * (c / self.weight) * side
-        self.q = cut(self.q + step, self.least, self.most)
-
-    def _squared(self) -> None:
-        self.m, self.lo, self.hi = self.mean, self.least, self.most
-        self.U = self.psi = math.sqrt(max(self.squares / self.weight, 0.0))
-
-    def _kinked(self) -> None:
-        self.m, self.lo, self.hi, self.U = self.q, self.least, self.most, self.deviation
-        huber = self.loss == "huber"
-        self.psi, self.kappa = (min(1.0, self.U), max(1.0, self.U)) if huber else (1.0, self.U)
-
-    def _poisson(self) -> None:
-        self.m = math.log(self.mean) if self.mean > 0 else -math.log(self.rows + 1.0)
-        self.U = self.mean
-        self.psi = 1.0
-        self.lo = self.m - LOG_RANGE
-        self.hi = max(self.m, math.log(self.most)) if self.most > 0 else self.m
-
-    def _gamma(self) -> None:
-        self.m, self.U = math.log(self.mean), 1.0
-        self.lo, self.hi = math.log(self.least), math.log(self.most)
-
-
-def value(loss: str, s: float, y: float, tau: float) -> float:
-    d = s - y
-    match loss:
-        case "squared":
-            return 0.5 * d * d
-        case "absolute":
-            return abs(d)
-        case "quantile":
-            return (tau if -d > 0 else tau - 1.0) * -d
-        case "huber":
-            return 0.5 * d * d if abs(d) <= 1.0 else abs(d) - 0.5
-        case "poisson":
-            return math.exp(s) - y * s
-        case "gamma":
-            return y * math.exp(-s) + s
-        case "hinge":
-            return max(1.0 - y * s, 0.0)
-        case _:
-            return 0.5 * max(1.0 - y * s, 0.0) ** 2
-
-
-def slope(loss: str, s: float, y: float, tau: float) -> float:
-    d = s - y
-    match loss:
-        case "squared":
-            return d
-        case "absolute":
-            return float(np.sign(d))
-        case "quantile":
-            return -tau if d < 0 else 1.0 - tau if d > 0 else 0.0
-        case "huber":
-            return cut(d, -1.0, 1.0)
-        case _:
-            raise ValueError(loss)
 
 
 @dataclass
@@ -170,7 +29,6 @@ class AnyLabel:
     scales: tuple[float, ...]
     beta: float = 0.3
     tau: float = 0.5
-    levels: bool = False
     kind: type[np.floating[Any]] = np.float64
     cells: dict[int, list[Any]] = field(default_factory=dict)  # z[K], R[K], s, N, kappa
 
@@ -181,10 +39,8 @@ class AnyLabel:
         self.h = np.array(self.scales)
         self.labels = Labels(self.loss, self.tau)
         self.z0, self.R0, self.kappa0 = np.zeros(K), np.zeros(K), 1.0
-        self.columns = K + (2 if self.levels else 0)
-        self.u = np.array([1.0 / K] * K + [0.0] * (self.columns - K))
-        self.P = np.eye(self.columns) / RIDGE
-        self.e = [0.0, 0.0]
+        self.columns = K
+        self.u, self.P = np.full(K, 1.0 / K), np.eye(K) / RIDGE
         self.mean_loss = self.stack_weight = 0.0
         self.n = 1 if K == 1 else K + 2
         self.w = np.full(self.n, 1.0 / self.n)  # within the mixture
@@ -202,7 +58,7 @@ class AnyLabel:
         self._raise(slots, np.abs(values))
         x, x0 = self._plays(slots)
         scores = L.m + (values @ x if len(slots) else 0.0) + x0
-        prediction, experts, base, f = self._predict(scores)
+        prediction, experts, f = self._predict(scores)
         self.rows += 1
         if self.K > 1 and self.rows > 1:
             self._mix(prediction, experts, y, c)
@@ -221,7 +77,7 @@ class AnyLabel:
             return prediction
         hull = (min(old[2], L.lo), max(old[3], L.hi)) if not first else (L.lo, L.hi)
         if self.K > 1:
-            self._newton(seen, (old[0], old[1], *hull), base, f, y, c)
+            self._newton(seen, (old[0], old[1], *hull), f, y, c)
         cut_scores = np.clip(scores, *hull)
         if self.loss in KINKED or self.loss == "squared":
             excess = scores - cut_scores  # what is more than the width of the range beyond it counts
@@ -274,20 +130,18 @@ class AnyLabel:
         held = self.beta + self.R0
         return x, np.divide(-self.z0 * self.h, held, out=np.zeros(self.K), where=held > 0) * self.kappa0
 
-    def _predict(self, scores: Vector) -> tuple[float, Vector, float, float]:
+    def _predict(self, scores: Vector) -> tuple[float, Vector, float]:
         L = self.labels
         clipped = np.clip(scores, L.lo, L.hi)
         if self.K == 1:
-            return float(clipped[0]), clipped, 0.0, 0.0
+            return float(clipped[0]), clipped, 0.0
         margin = self.loss in MARGIN
         seen = np.clip(scores, -STACK_CUT, STACK_CUT) if margin else clipped
-        base = L.m + float(self.u[: self.K] @ (seen - L.m))
-        unit = 1.0 if margin or self.loss in LOG_LINK else L.U
-        f = base + (unit * float(self.u[self.K :] @ np.array(self.e)) if self.levels else 0.0)
+        f = L.m + float(self.u @ (seen - L.m))
         stack = cut(SHARPENED * f, -1.0, 1.0) if self.loss == "hinge" else cut(f, L.lo, L.hi)
         experts = np.append(clipped, [stack, float(np.sign(L.mean)) if margin else L.m])
         self.expert_scores = experts
-        return self._mixed(experts), experts, base, f
+        return self._mixed(experts), experts, f
 
     @property
     def _offset_at(self) -> int:
@@ -355,80 +209,27 @@ class AnyLabel:
             return cut(y, math.exp(L.lo), math.exp(L.hi))
         return y if self.loss in MARGIN else cut(y, L.lo, L.hi)
 
-    def _newton(self, seen: Vector, old: tuple[float, ...], base: float, f: float, y: float, c: float) -> None:
-        L, loss = self.labels, self.loss
-        m, U0, lo, hi = old
-        c = min(c, HEAVY)
-        unit = 1.0 if loss in MARGIN or loss in LOG_LINK else L.U
-        v = (seen - m) / unit
-        if self.levels:
-            ratio = 1.0 if loss in MARGIN or loss in LOG_LINK else U0 / L.U
-            v = np.append(v, [ratio * e for e in self.e])
-        if loss in LOG_LINK:
-            f, base = cut(f, lo, hi), cut(base, lo, hi)
-        if loss in KINKED:
+    def _newton(self, seen: Vector, old: tuple[float, ...], f: float, y: float, c: float) -> None:
+        m, _, lo, hi = old
+        self._step_stack((seen - m) / self._unit(), f, (lo, hi), y, min(c, HEAVY))
+
+    def _unit(self) -> float:
+        return 1.0 if self.loss in MARGIN or self.loss in LOG_LINK else self.labels.U
+
+    def _step_stack(self, v: Vector, f: float, hull: tuple[float, float], y: float, c: float) -> None:
+        """A Newton step of the stack from its inputs v and its score f."""
+        f = cut(f, *hull) if self.loss in LOG_LINK else f
+        if self.loss in KINKED:
             self.stack_weight += c
-            at = value(loss, cut(f, lo, hi), y, self.tau)
+            at = value(self.loss, cut(f, *hull), y, self.tau)
             self.mean_loss += (c / self.stack_weight) * (at - self.mean_loss)
-        g, b, r = self._slope_of_stack(f, base, y)
+        g, b = stack_slope(self.labels, f, y, self.mean_loss)
         Pv = self.P @ v
         d = 1.0 + c * b * max(float(v @ Pv), 0.0)
         self.u = self.u - (c * g / d) * Pv
         self.P = self.P - (c * b / d) * np.outer(Pv, Pv)
         if not (np.diag(self.P) > 0).all():
             self.P = np.eye(self.columns) / RIDGE
-        self.e = [e + max(rate, 1.0 / self.rows) * (r - e) for e, rate in zip(self.e, LEAST_RATES, strict=True)]
-
-    def _slope_of_stack(self, f: float, base: float, y: float) -> tuple[float, float, float]:
-        L, U = self.labels, self.labels.U
-        match self.loss:
-            case "squared":
-                return (f - y) / U, 1.0, (y - base) / U
-            case "absolute" | "quantile":
-                shape = 1.0 if self.loss == "absolute" else self.tau * (1.0 - self.tau)
-                b = 0.125 * shape * U / max(self.mean_loss, 2.0**-10 * U)
-                return slope(self.loss, f, y, self.tau), b, cut((y - base) / U, -2.0, 2.0)
-            case "huber":
-                b = (U / L.psi) * (1.0 if self.mean_loss <= 1.0 else 0.125 / self.mean_loss)
-                return slope("huber", f, y, self.tau) / L.psi, b, cut((y - base) / U, -2.0, 2.0)
-            case "poisson":
-                return (math.exp(f) - y) / U, max(math.exp(f), y) / U, (y - math.exp(base)) / U
-            case "gamma":
-                t = y * math.exp(-f)
-                return 1.0 - t, max(1.0, t), y * math.exp(-base) - 1.0
-            case "hinge":
-                e = math.exp(-abs(f))
-                p = (1.0 if f >= 0 else e) / (1.0 + e)
-                wrong = 1.0 - p if y > 0 else p
-                at = y * base
-                far = 1.0 / (1.0 + math.exp(at)) if at < 700 else 0.0
-                return -y * wrong, max(p * (1.0 - p), LEAST_CURVE), y * far
-            case _:
-                gap = max(1.0 - y * f, 0.0)
-                return -y * gap, 1.0 if gap > 0 else 0.0, y * max(1.0 - y * base, 0.0)
-
-    def _implicit(self, s: float, y: float, A: float) -> float:
-        """The slope of a row of weight 1 after a step that moves the score by A times it."""
-        U = self.labels.U
-        match self.loss:
-            case "squared":
-                return (s - y) / (1.0 + A)
-            case "squared_hinge":
-                return -y * max(1.0 - y * s, 0.0) / (1.0 + A)
-            case "absolute":
-                return cut((s - y) / A, -1.0, 1.0) if A > 0 else float(np.sign(s - y))
-            case "quantile":
-                return cut((s - y) / A, -self.tau, 1.0 - self.tau) if A > 0 else slope("quantile", s, y, self.tau)
-            case "huber":
-                return cut((s - y) / (1.0 + A), -1.0, 1.0)
-            case "hinge":
-                gap = max(1.0 - y * s, 0.0)
-                return -y * min(2.0 * gap / A, 1.0) if A > 0 else -y * (gap > 0)
-            case "poisson":
-                return ((math.exp(s) - y) / U) / (1.0 + A * max(math.exp(s), y) / U)
-            case _:
-                t = y * math.exp(-s)
-                return (1.0 - t) / (1.0 + A * max(1.0, t))
 
     def step_scales(self, slots: list[int], v: Vector, x: Vector, x0: Vector, s: Vector, y: float, c: float) -> None:
         L = self.labels
@@ -439,7 +240,7 @@ class AnyLabel:
             held = unit * (self.beta * unit + R)
             A += v[j] * v[j] * np.divide(self.h, held, out=np.zeros(self.K), where=held > 0)
         A = c * kappa * (A + self.h / (self.beta + self.R0))
-        a = np.array([c * self._implicit(s[k], y, A[k]) for k in range(self.K)])
+        a = np.array([c * implicit(L, s[k], y, A[k]) for k in range(self.K)])
         for j, i in enumerate(slots):
             cell = self.cells[i]
             cell[0], cell[1] = self._stepped(cell[0], cell[1], cell[2], cell[4], x[j], a * v[j], psi, kappa)
