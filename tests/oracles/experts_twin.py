@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oracles.any_label_twin import RIDGE, SHARE, Vector
+from oracles.any_label_twin import RIDGE, Vector
+from oracles.label_mixture_twin import SHARE
 from oracles.labels_twin import cut
 
 WEALTH = 0.3
@@ -119,6 +120,13 @@ def regrown(u: Vector, P: Vector, own: int, stay: list[int], joined: int, starte
     return np.append(u, np.zeros(new)), wide
 
 
+def newton(u: Vector, P: Vector, v: Vector, a: float, b: float) -> tuple[Vector, Vector]:
+    """u and P of a stack after a Newton step: slope a and curvature b of its loss along the inputs v."""
+    Pv = P @ v
+    d = 1 + b * max(float(v @ Pv), 0)
+    return u - a / d * Pv, P - b / d * np.outer(Pv, Pv)
+
+
 class LogLoss:
     """Several scales with the log loss, float64 cells, share capped."""
 
@@ -154,7 +162,8 @@ class LogLoss:
         a = min(SHARE, 1 / (self.rows + 1))
         self.w = (1 - a) * w / w.sum() + a / self.n
         slopes = c * (p - (y > 0))
-        self._newton(v, slopes[self.K], c * max(p[self.K] * (1 - p[self.K]), 2.0**-13))
+        b = c * max(p[self.K] * (1 - p[self.K]), 2.0**-13)
+        self.u, self.P = newton(self.u, self.P, v, slopes[self.K], b)
         for i, value_, play in [*zip(slots, values.tolist(), x, strict=True), (None, 1.0, x0)]:
             self.step_scales(i, slopes[: self.K] * value_, play)
         if self.coin is not None:
@@ -180,8 +189,3 @@ class LogLoss:
         R = np.sqrt(cell[1] ** 2 + g * g)
         cell[0] = cell[0] + g - cell[2] * (R - cell[1]) / self.h * x
         cell[1] = R
-
-    def _newton(self, v: Vector, a: float, b: float) -> None:
-        Pv = self.P @ v
-        d = 1 + b * max(float(v @ Pv), 0)
-        self.u, self.P = self.u - a / d * Pv, self.P - b / d * np.outer(Pv, Pv)

@@ -75,14 +75,8 @@ class Labels:
         self.least, self.most = (y, y) if first else (min(self.least, y), max(self.most, y))
         if self.loss in KINKED:
             self._follow_quantile(y, c, first)
-        {
-            "squared": self._squared,
-            "absolute": self._kinked,
-            "quantile": self._kinked,
-            "huber": self._kinked,
-            "poisson": self._poisson,
-            "gamma": self._gamma,
-        }[self.loss]()
+        others = {"squared": self._squared, "poisson": self._poisson, "gamma": self._gamma}
+        others.get(self.loss, self._kinked)()
 
     def _follow_quantile(self, y: float, c: float, first: bool) -> None:
         if first:
@@ -109,7 +103,6 @@ class Labels:
     def _poisson(self) -> None:
         self.m = math.log(self.mean) if self.mean > 0 else -math.log(self.rows + 1.0)
         self.U = self.mean
-        self.psi = 1.0
         self.lo = self.m - LOG_RANGE
         self.hi = max(self.m, math.log(self.most)) if self.most > 0 else self.m
 

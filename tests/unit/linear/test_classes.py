@@ -29,7 +29,6 @@ OPTIONS = [
     {"intercept": False},
     {"l1": 0.4, "l2": 0.3},
     {"lower": -0.1, "upper": 0.2},
-    {"share": 0.001},
     {"float64": False},
     {"dense": True},
     {"dense": True, "loss": "ovr", "float64": False},
@@ -72,7 +71,6 @@ def twin_of(engine: Engine, known: int = 0) -> ClassesTwin:
         intercept=spec.intercept,
         ovr=spec.loss == "ovr",
         stack=spec.stack,
-        share=None if isinstance(spec.share, str) else spec.share,
         float64=spec.float64,
         dense=spec.dense,
     )
