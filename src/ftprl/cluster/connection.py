@@ -61,7 +61,8 @@ def connect(workers: int | None, source: Source) -> Iterator[Cluster]:
         _initialise(ray, workers)
     try:
         _check_versions(ray)
-        cluster = Cluster(ray, workers or max(1, int(ray.cluster_resources().get("CPU", 2)) - 1))
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        cluster = Cluster(ray, workers or max(1, int(resources.get("CPU", 2)) - 1))
         use_workers(cluster)
         yield cluster
     finally:

@@ -149,7 +149,7 @@ def _tsv(batch: pa.RecordBatch) -> bytes:
 
 
 def _as_json(value: Any) -> Any:
-    """Return a value that ftprl reads back as it is: a pair of a map as an object with `key` and `value`, NaN as null."""
+    """Return a value that ftprl reads back as it is: pairs of a map as objects with `key` and `value`, NaN as null."""
     if isinstance(value, dict):
         return {key: _as_json(inner) for key, inner in value.items()}
     if isinstance(value, tuple):
