@@ -78,16 +78,6 @@ def test_the_help_begins_with_the_dozen_options_that_people_use(capsys: pytest.C
 
 # Of a model that `train` makes these follow from others.
 NO_OPTION = {"dim", "beta", "share", "stack", "level", "coin", "dense", "lower", "upper"}
-    "dim",
-    "beta",
-    "share",
-    "stack",
-    "level",
-    "coin",
-    "dense",
-    "lower",
-    "upper",
-}  # of a model that `train` makes they follow
 
 
 def test_spec_has_the_options_of_the_model() -> None:
