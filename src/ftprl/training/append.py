@@ -1,7 +1,7 @@
 """`predict --append`: the columns of the input with one more, the prediction, as CSV, TSV, Parquet or JSON lines.
 
-Rows of CSV and TSV that become CSV or TSV, and JSON lines that become JSON lines, keep their text; pyarrow
-writes all others. A row that was left out keeps its place: as text with an empty prediction, elsewhere without any
+Rows of CSV and TSV that become CSV or TSV, and JSON lines that become JSON lines, keep their text; all others are
+written by pyarrow. A row that was left out keeps its place: as text with an empty prediction, elsewhere without any
 value.
 """
 
