@@ -247,5 +247,4 @@ MILESTONE = fields(
 PROVENANCE = {
     "runs": listed(RUN, MOST_RUNS),
     "milestones": listed(MILESTONE, 1000),
-    "unit_values": flag,
 }
