@@ -11,10 +11,7 @@ from pathlib import Path
 
 from ftprl.training import train
 
-RULES = (
-    "none,count:1,count:2,count:5,count:20,bloom:2:1MB,bloom:2:250KB,bloom:2:60KB,bloom:5:250KB,bloom:5:60KB,"
-    "poisson:0.5,poisson:0.2,poisson:0.05"
-)
+RULES = "none,count:1,count:2,count:5,count:20"
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ def compare(path: Path, more: dict[str, str], bits: int, rounds: int) -> None:
     batches = list(cached.batches())
     kept = data.open(batches)
     for name, scale in SCALES.items():
-        engine = Engine(Spec(dim=2**bits, scale=scale), retire=False)
+        engine = Engine(Spec(dim=2**bits, scale=scale))
 
         def kernel(engine: Engine = engine) -> None:
             for batch in batches:

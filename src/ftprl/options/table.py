@@ -267,8 +267,7 @@ class LearningOptions(TypedDict, total=False):
         str | None,
         Option(
             "Rule that keeps rare features out, to save memory: count:N (N from 1 to 254) learns a feature from its"
-            " N+1st row on, bloom:N[:SIZE] does the same with a Bloom filter of SIZE, such as 64KB (1MB by default),"
-            " poisson:P starts to learn a feature with probability P at each row that has it; not with a receipt",
+            " N+1st row on; not with a receipt",
             default="every feature is learned",
             metavar="RULE",
             excludes={

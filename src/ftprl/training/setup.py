@@ -13,7 +13,7 @@ from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM
 from ftprl.data.parts import Parts
 from ftprl.data.protocol import BESIDE
-from ftprl.errors import BadModel, InvalidInput
+from ftprl.errors import InvalidInput
 from ftprl.linear.name_budget import BUDGET, parse_budget
 from ftprl.linear.spec import Spec
 from ftprl.losses import CLASS_LOSSES, LOSSES, check_tau
@@ -184,7 +184,7 @@ def set_admission(model: Model, rule: str | None, *, is_new: bool) -> None:
 
     parse_admission(rule)
     if is_new:
-        model.admission = Admission(rule, model.engine.spec.dim, model.engine.spec.seed)
+        model.admission = Admission(rule, model.engine.spec.dim)
     elif model.admission is None or parse_admission(model.admission.rule) != parse_admission(rule):
         raise _changed("admit", rule, None if model.admission is None else model.admission.rule)
 
@@ -220,14 +220,6 @@ def resumed_model(
         raise InvalidInput(
             "resume= needs a model with all it has learned, got one that was made compact; pass the model it was made"
             " of.",
-            option="resume",
-        )
-    from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version  # of models that were loaded
-
-    if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
-        raise BadModel(
-            f"resume= needs a checkpoint of this version: expected checkpoint format {CHECKPOINT_VERSION}, got"
-            f" {version}; finish the run with the version that wrote it, or start anew.",
             option="resume",
         )
     _check_spec(old.engine.spec, options)
