@@ -48,10 +48,8 @@ def results_of(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.
 def mixed(learner: Engine | ReferenceScales) -> dict[str, np.ndarray]:
     """The state of the mixture: of the experts that there are, without what other losses and several passes have."""
     n = len(experts_of(learner.spec))
-    others = {"labels", "hedge", "first", "weighed", "first_part"}
-    return {
-        name: a[:n] if name in ("w", "totals", "seen") else a for name, a in learner.state.items() if name not in others
-    }
+    others, sizes = {"labels", "hedge", "first", "weighed", "first_part", "seen"}, {"w": n, "totals": n, "facts": 1}
+    return {name: a[: sizes.get(name)] for name, a in learner.state.items() if name not in others}
 
 
 def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray], receipt: bool = True) -> None:
@@ -68,14 +66,12 @@ def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray], receip
     cells64=st.booleans(),
     values64=st.booleans(),
     grid=st.sampled_from(GRIDS),
-    share=st.sampled_from([0.0, 0.01, "auto", "capped"]),
-    stack=st.booleans(),
 )
 def test_kernel_equals_twin_to_the_bit(
-    options: str, seed: int, cells64: bool, values64: bool, grid: tuple[float, ...], share: Any, stack: bool
+    options: str, seed: int, cells64: bool, values64: bool, grid: tuple[float, ...]
 ) -> None:
     batch = stream(seed, rows=60, float64=values64)
-    more = {**OPTIONS[options], "scale": grid, "share": share, "stack": stack}
+    more = {**OPTIONS[options], "scale": grid}
     s = spec("logistic", float64=cells64, **more)
     expected = results_of(ReferenceScales(s), batch)
     for name in KERNELS:
@@ -89,8 +85,7 @@ def test_kernel_equals_twin_to_the_bit(
     use_instruction_set("")
 
 
-@pytest.mark.parametrize("share", [0.0, "capped"])
-def test_long_blocks_equal_the_twin(share: Any) -> None:
+def test_long_blocks_equal_the_twin() -> None:
     """Over several octaves of rows, with weights that grow: the sums that a retirement goes by."""
     n = 4 * 1024 + 5
     rng = np.random.default_rng(3)
@@ -98,7 +93,7 @@ def test_long_blocks_equal_the_twin(share: Any) -> None:
         np.arange(n + 1), rng.integers(0, 5, n).astype(np.uint32), rng.normal(size=n), labels(rng, "logistic", n),
         np.where(np.arange(n) % 900 == 7, np.arange(n) / 100.0 + 0.5, 1.0),
     )  # fmt: skip
-    s = spec("logistic", 5, scale=AUTO[:6], share=share, float64=True)
+    s = spec("logistic", 5, scale=AUTO[:6], float64=True)
     twin, engine = ReferenceScales(s), Engine(s, receipt=True)
     assert_same(results_of(engine, rows), results_of(twin, rows))
     windows = engine.state["windows"]

@@ -21,7 +21,6 @@ from ftprl.cli.parameters import argument, command, files, flag, option
 )
 @option("--model", help="Model that the receipt is about, to compare with the replay", type=Path, metavar="MODEL")
 @option("--against", help="Other model, if the receipt compares with one", type=Path, metavar="MODEL2")
-@flag("--numpy", help="Replay with NumPy alone, without any compiled learner; much slower")
 @flag("--json", "as_json", help="Print one line of JSON instead of text")
 @flag("--quiet", "-q", help="Print no progress")
 def verify(
@@ -30,7 +29,6 @@ def verify(
     rows: int | None,
     model: Path | None,
     against: Path | None,
-    numpy: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -47,7 +45,7 @@ def verify(
 
     signals.work_begins()
     listener = None if quiet else _Ticker()
-    verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener, numpy=numpy)
+    verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener)
     if not quiet and sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr)
     print(line(verdict.to_dict()) if as_json else verdict)

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear.spec import Spec
-from ftprl.receipt.audit_floor import DualSums, Replayed, audited_floor, audited_rates
-from ftprl.receipt.coordinates import Coordinates
+from ftprl.receipt.audit_floor import DualSums, audited_floor, audited_rates
+from ftprl.receipt.coordinates import Coordinates, hold_of, played
+from ftprl.receipt.replay import Replay
 from ftprl.runlog.floor import FloorCurve, Norm
 
 Vector = NDArray[np.float64]
@@ -68,7 +69,7 @@ class Audit:
 
     def __init__(
         self,
-        replay: Replayed,
+        replay: Replay,
         comparator: Comparator,
         *,
         unit_values: bool = False,
@@ -84,15 +85,12 @@ class Audit:
             self._add(c)
 
     def _add(self, c: Coordinates) -> None:
-        h, spec = np.array(self._replay.spec.scales), self._replay.spec
-        free = c.slots is None
-        l1, l2 = (0.0 if free else spec.l1) * c.unit, (0.0 if free else spec.l2) * c.unit**2  # in units of the feature
+        spec, hold = self._replay.spec, hold_of(c, self._replay.spec)
+        l1 = c.penalties(spec)[0]
         low, high = (np.full((len(c.z), 1), side * math.inf) for side in (-1.0, 1.0))
         if c.slots is not None:
             low, high = (ends[:, None] for ends in self._replay.limits_at(c.slots))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            hold = np.where(c.kappa > 0, c.unit * (spec.beta * c.unit + c.R) / (h * c.kappa), 0.0) + l2
-        x = _weights(c.z, hold, l1, low, high)
+        x = played(c, spec, low, high)
         u, D = self._weights_and_widths(c, x, low, high)
         H_u = 0.5 * hold * u**2 + c.z * u + l1 * np.abs(u)
         H_x = 0.5 * hold * x**2 + c.z * x + l1 * np.abs(x)
@@ -112,9 +110,8 @@ class Audit:
             "pull": pull,
             "pull2": pull**2,
         }
-        if c.copies is not None:
-            terms = {name: values * c.copies for name, values in terms.items()}
-            H_u = H_u * c.copies
+        terms = {name: values * c.copies for name, values in terms.items()}
+        H_u = H_u * c.copies
         totals = {name: _sums(values.T).tolist() for name, values in terms.items()}
         for k, sums in enumerate(self._scales):
             sums.largest = max(sums.largest, float(pull[:, k].max(initial=0.0)))
@@ -149,7 +146,7 @@ class Audit:
         """Coordinates by how often they were seen: in rows, or with one scale by what their gradients add up to."""
         if c.slots is None:
             for k, groups in enumerate(self._groups):
-                groups[None] = [float(c.counts.sum()), *shares[:, :, k].sum(axis=1).tolist()]
+                groups[None] = [float(c.copies.sum()), *shares[:, :, k].sum(axis=1).tolist()]
             return
         seen = c.rows if c.rows is not None else counted[:, 0]
         levels = np.floor(np.log2(np.maximum(seen, _FEWEST / 2)))
@@ -157,7 +154,7 @@ class Audit:
             own = levels == level
             sums = _sums(shares[:, own].transpose(0, 2, 1))
             for k, groups in enumerate(self._groups):
-                add = [float(c.counts[own].sum()), *sums[:, k].tolist()]
+                add = [float(c.copies[own].sum()), *sums[:, k].tolist()]
                 groups[level] = [a + b for a, b in zip(groups.get(level, [0.0] * 4), add, strict=True)]
 
     def _add_named(self, labels: list[str], shares: Vector) -> None:
@@ -325,13 +322,6 @@ class Audit:
 def _sums(values: Vector) -> Vector:
     """Sums along the last axis: NumPy adds numbers that are next to each other in pairs, with few roundings."""
     return np.asarray(np.ascontiguousarray(values).sum(axis=-1))
-
-
-def _weights(z: Vector, hold: Vector, l1: Vector, low: Vector, high: Vector) -> Vector:
-    """The minimiser of ½ hold v² + z v + l1 |v| from low to high; the point nearest 0 where hold is 0."""
-    shrunk = np.where(z > 0, np.minimum(l1 - z, 0.0), np.maximum(-z - l1, 0.0))
-    x = np.divide(shrunk, hold, out=np.zeros_like(shrunk), where=hold > 0)
-    return np.asarray(np.minimum(np.maximum(x, low), high))
 
 
 def _sizes(c: Coordinates, v: Vector, hold: Vector, l1: Vector) -> Vector:

@@ -13,7 +13,6 @@ from ftprl.data import Batch
 from ftprl.linear.classes import ClassTable
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit import Audit, Comparator
-from ftprl.receipt.audit_floor import Replayed
 from ftprl.receipt.caveats import Comparison, notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
@@ -23,6 +22,7 @@ from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable
 from ftprl.receipt.printed import four_answers
 from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
+from ftprl.receipt.replay import Replay
 from ftprl.receipt.soundness import broken_link
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import FloorCurve
@@ -54,7 +54,7 @@ class Replaying:
         stated: Document,
         provenance: Provenance,
         learned: LearnedData,
-        replay: Replayed,
+        replay: Replay,
         rows: int | None,
         listener: Callable[[int], None] | None,
     ) -> None:
