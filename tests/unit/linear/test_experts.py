@@ -1,4 +1,4 @@
-"""The coin-betting expert and the stack that sees dense columns: docs/experts.md."""
+"""The coin-betting expert and the stack that sees dense columns: docs/scales.md."""
 
 from __future__ import annotations
 
