@@ -33,10 +33,6 @@ class Learner:
         upper: float,
         intercept: bool,
         tau: float,
-        share: float | None = None,
-        capped: bool = True,
-        stack: bool = True,
-        levels: bool = False,
         coin: bool = False,
         dense: bool = False,
         boxed: bool = False,
@@ -87,12 +83,6 @@ class Learner:
         first_row: int = 0,
     ) -> None: ...
     def knots(self, out: NDArray[np.float64]) -> None: ...
-    def touch(
-        self,
-        indptr: NDArray[np.int64],
-        indices: NDArray[np.uint32],
-        values: NDArray[np.float32] | NDArray[np.float64],
-    ) -> float: ...
     def weights(self, out: NDArray[np.float64], scale: int) -> None: ...
     def intercept(self, out: NDArray[np.float64]) -> None: ...
     def touched(self, out: NDArray[np.uint32]) -> int: ...
@@ -237,20 +227,7 @@ class ReplayedIntervals:
 def use_instruction_set(name: str) -> bool: ...
 def losses() -> dict[str, tuple[str, str, str]]: ...
 def loss_at(name: str, score: float, y: float, tau: float = 0.5) -> tuple[float, float]: ...
-def admit(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.uint32],
-    numbers: NDArray[np.uint8],
-    learned: NDArray[np.uint8],
-    state: NDArray[np.uint8],
-    kept: NDArray[np.uint8],
-    *,
-    after: int,
-    chance: int,
-    seed: int,
-    first_row: int,
-    is_sketch: bool = ...,
-) -> None: ...
+def has_units(values: NDArray[np.float32] | NDArray[np.float64]) -> bool: ...
 
 # ---- names ----
 

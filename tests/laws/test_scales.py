@@ -28,6 +28,13 @@ use_instruction_set("")
 GRIDS = ((0.05, 0.4), (0.02, 0.1, 0.5, 2.5), AUTO[1:6], AUTO, tuple(0.01 * 1.7**k for k in range(16)))
 
 
+class Kept(Engine):
+    """An engine that drops no scale."""
+
+    def _may_drop_scales(self) -> bool:
+        return False
+
+
 def results_of(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.ndarray]:
     """Everything that a batch changes in a learner."""
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
@@ -328,7 +335,7 @@ def test_scales_are_dropped_at_the_same_row_however_rows_are_cut(unlearned: str)
     y[:200], weight[:200] = (np.nan, 1.0) if unlearned == "label" else (1.0, 0.0)
     batch = replace(batch, y=y, weight=weight)
     s = Spec(dim=2, scale=AUTO)
-    whole, in_parts, kept = Engine(s, receipt=True), Engine(s, receipt=True), Engine(s, receipt=True, retire=False)
+    whole, in_parts, kept = Engine(s, receipt=True), Engine(s, receipt=True), Kept(s, receipt=True)
     scores, losses, parts = np.empty(len(batch)), np.empty(len(batch)), np.empty(len(batch))
     totals = whole.learn(batch, scores=scores, losses=losses)
     kept.learn(batch)
@@ -359,7 +366,7 @@ def test_losses_that_may_be_below_0_drop_scales_by_their_deviance(loss: str) -> 
     batch = Batch(np.arange(0, 2 * rows + 1, 2), np.tile(np.arange(2, dtype=np.uint32), rows), x.ravel(), y,
                   np.ones(rows), 0)  # fmt: skip
     s = Spec(loss, dim=2, scale=AUTO)
-    own, kept = Engine(s), Engine(s, retire=False)
+    own, kept = Engine(s), Kept(s)
     losses = {engine: np.empty(rows) for engine in (own, kept)}
     for engine in (own, kept):
         engine.learn(batch, losses=losses[engine])

@@ -1,4 +1,4 @@
-"""The coin-betting expert and the stack that sees dense columns, row by row in NumPy (docs/experts.md).
+"""The coin-betting expert and the stack that sees dense columns, row by row in NumPy (docs/scales.md).
 
 `Coin` and `Columns` are the additions, and `LogLoss` is a whole learner with them; `label_experts_twin` has that of the
 other losses.

@@ -17,7 +17,6 @@ struct ColumnSample;
 
 namespace ftprl::bindings {
 
-void bind_admission(nanobind::module_& m);
 void bind_baseline(nanobind::module_& m);
 void bind_confidence(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);

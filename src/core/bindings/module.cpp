@@ -113,7 +113,6 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_learner(m);
     ftprl::bindings::bind_losses(m);
     ftprl::bindings::bind_lock(m);
-    ftprl::bindings::bind_admission(m);
     ftprl::bindings::bind_baseline(m);
     ftprl::bindings::bind_confidence(m);
     ftprl::bindings::bind_matrix(m);

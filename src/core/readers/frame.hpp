@@ -54,7 +54,6 @@ public:
                 row_of(from, i);
             }
         }
-        rows.log.settle();  // names that were recorded have their texts in the columns
         return from;
     }
 
@@ -120,7 +119,6 @@ private:
             const bool goes_on = before != nullptr && dictionary != nullptr && dictionary->begins_with(*before);
             const bool is_same = goes_on && dictionary->size() == before->size();
             if (!goes_on) {
-                if (before != nullptr) rows.log.know_names();  // the next dictionary may have the same entries
                 column.entries.clear();
             }
             column.cells = std::move(columns[i].second);
@@ -194,7 +192,7 @@ private:
     }
 
     std::size_t row_ = 0;       // the present one, whose texts are looked for
-    std::size_t capacity_ = 0;                    // features of a row, words of text aside
+    std::size_t capacity_ = 0;  // features of a row, words of text aside
 };
 
 }  // namespace ftprl

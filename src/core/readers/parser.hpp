@@ -66,7 +66,6 @@ public:
             if (keeps_records && records() != before) keep_record(p, next);
             p = next;
         }
-        rows.log.settle();
         return static_cast<std::size_t>(p - data);
     }
 

@@ -43,6 +43,7 @@ public:
     // Starts a row of at most `capacity` features, or forgets the one that was started.
     void begin(std::size_t capacity) {
         size_ = 0;
+        named_ = 0;
         row_has_unit_values_ = false;
         if (log.is_on()) log.begin_row();
         reserve(capacity);
@@ -113,8 +114,8 @@ public:
         reserve(most);
         double* const values = row_values();
         const bool are_ones = row_has_unit_values_, has_names = log.is_recording_products();
-        if (log.is_recording()) log.meet(size_);  // names of single features come before those of products
         const Slots slots = slots_;
+        named_ = size_;
         const auto make = [&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
             double value = 1.0;
             for (std::size_t k = 0; !are_ones && k < count; ++k) value *= values[factors[k]];
@@ -127,12 +128,10 @@ public:
             const Feature* const features = log.features();
             std::uint32_t* const out = row_slots() + size_;
             const std::uint64_t own = features[one].hash;
-            if (has_names) {
-                log.add_pairs(one, others, count, [&](std::size_t k, std::uint64_t hash) { out[k] = slots(hash); });
-            } else {
-                for (std::size_t k = 0; k < count; ++k) {
-                    out[k] = slots(Interactions::hash(own + features[others[k]].hash, 2));
-                }
+            for (std::size_t k = 0; k < count; ++k) {
+                const std::uint64_t hash = Interactions::hash(own + features[others[k]].hash, 2);
+                out[k] = slots(hash);
+                if (has_names) log.add_product(hash, {one, others[k]}, 2);
             }
             for (std::size_t k = 0; !are_ones && k < count; ++k) values[size_ + k] = values[one] * values[others[k]];
             size_ += count;
@@ -142,8 +141,7 @@ public:
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
-        const bool records = log.is_recording();
-        if (records) log.meet(size_);
+        const std::size_t named = named_ == 0 ? size_ : named_;
         const bool may_have_repeats = repeats_.may_repeat(row_slots(), size_);
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
         const std::size_t n = may_have_repeats ? repeats_.combine(row_slots(), row_values(), size_) : size_;
@@ -163,7 +161,7 @@ public:
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);
-        if (records) log.record(count() - 1);
+        if (log.is_recording()) log.record(count() - 1, named);
         return true;
     }
     // Takes the rows away and keeps their memory.
@@ -268,6 +266,7 @@ private:
     // The current row: its slots stand behind those of the rows before, its values here until they are summed.
     Buffer<double> row_values_;
     std::size_t size_ = 0;
+    std::size_t named_ = 0;  // features before its products, which have no names of their own; 0 without products
     bool row_has_unit_values_ = false;
     bool has_unit_values_ = true;
     Repeats repeats_;

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 FirstCells = Callable[[list[Any]], dict[str, Any]]  # reads the first cells of some columns
 _LABELS = 32  # distinct labels that are looked at
+_DIRECT = frozenset(
+    ("int32", "int64", "uint64", "float", "double", "bool", "null", "string", "large_string", "binary", "large_binary")
+)
 _SAMPLE_CELLS = 2_000_000  # of columns whose type decides, in a frame with many columns
 
 
@@ -299,7 +302,8 @@ def _is_readable(type: pa.DataType, kind: str) -> bool:
     from pyarrow import types
 
     if types.is_dictionary(type):
-        return kind == "categorical" and _is_direct(type.value_type)
+        has_numbers = str(type.index_type) in ("int32", "int64")
+        return kind == "categorical" and has_numbers and _is_direct(type.value_type)
     return _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type))
 
 
@@ -365,10 +369,16 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
     type = cells.type
     if nested.is_list(type):
         return _readable_list(name, cells, kind)
-    if types.is_dictionary(type) and not _is_readable(type, kind):
+    if types.is_dictionary(type):
+        entries = nested.without_views(cells.dictionary)
+        if kind == "categorical" and _is_direct(entries.type):
+            return _coded(cells, entries)
         cells = nested.decoded(cells)
-        type = cells.type
-    if _is_readable(type, kind):
+    cells = nested.without_views(cells)
+    type = cells.type
+    if types.is_integer(type) and not _is_direct(type):
+        return cells.cast(pa.int64())
+    if _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type)):
         return cells
     if types.is_float16(type):
         return cells.cast(pa.float32())
@@ -379,6 +389,18 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
         return cells.cast(pa.binary() if types.is_fixed_size_binary(type) else pa.string())
     except pa.ArrowException:
         raise _no_feature(name, type) from None
+
+
+def _coded(cells: pa.Array, entries: pa.Array) -> pa.Array:
+    """Return a dictionary column whose numbers and entries the core reads; one that is so is not copied."""
+    import pyarrow as pa
+
+    has_numbers = cells.indices.type in (pa.int32(), pa.int64())
+    if has_numbers and entries.type == cells.type.value_type:
+        return cells
+    # A number beyond the entries is refused with its row, by the core.
+    numbers = cells.indices if has_numbers else cells.indices.cast(pa.int64(), safe=False)
+    return pa.DictionaryArray.from_arrays(numbers, entries, safe=False)
 
 
 def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
@@ -397,10 +419,8 @@ def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
 
 
 def _is_direct(type: pa.DataType) -> bool:
-    from pyarrow import types
-
-    is_number = types.is_integer(type) or types.is_float32(type) or types.is_float64(type)
-    return bool(is_number or types.is_boolean(type) or types.is_null(type) or _is_text(type))
+    """Return whether the core reads cells of a type where they are; others are converted by pyarrow."""
+    return str(type) in _DIRECT
 
 
 def codes(columns: Sequence[tuple[str, str, Any]]) -> list[tuple[int, bytes]]:

@@ -399,7 +399,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How a model is pickled and copied: as the bytes of its file."""
-        return _unpickled, (self.to_bytes(), self.engine.retire)
+        return Model.from_bytes, (self.to_bytes(),)
 
     def _tensors(self, names: bool = True) -> dict[str, model_file.Tensor]:
         tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5)
@@ -429,7 +429,6 @@ class Model:
             "history": self.history,
             "reading": self.reading,
             "receipt": self.engine.receipt,
-            "record": None,  # where earlier versions had the provenance
             "run": self.checkpoint,
             "spec": self.engine.spec.to_dict(),
         }
@@ -450,10 +449,9 @@ class Model:
 
     @classmethod
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
-        from ftprl.linear.content import with_present_names
-        from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, receipt_of
+        from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, provenance_of
 
-        content = with_present_names(loaded.content)
+        content = loaded.content
         try:
             check_content(content)
             spec = Spec.from_dict(content["spec"])
@@ -466,7 +464,8 @@ class Model:
             admission = None
             if packed is not None:
                 admission = Admission.from_bytes(model_file.unpack_bytes(packed), spec.dim)
-            receipt, provenance, tensors = receipt_of(content, loaded.tensors)
+            provenance, tensors = provenance_of(loaded.tensors)
+            receipt = content["receipt"]
             classes = classes_of(content, spec)
             engine = Engine(spec, receipt=receipt, classes=0 if classes is None else len(tensors["baseline.classes"]))
             restore(engine, tensors)
@@ -491,12 +490,6 @@ class Model:
         model.waiting = late
         model.file_digest, model.file_size = loaded.sha256, loaded.size
         return model
-
-
-def _unpickled(body: bytes, retire: bool) -> Model:
-    model = Model.from_bytes(body)
-    model.engine.retire = retire
-    return model
 
 
 def load(path: str | os.PathLike[str]) -> Model:

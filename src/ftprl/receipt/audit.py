@@ -1,7 +1,7 @@
 """The certificate once more, from the state of a replay alone: what `verify` compares a receipt with.
 
 Nothing here calls `ledger` or `certificate`, which made the numbers that are checked: the formulas are written out a
-second time, as docs/receipt-reference.md has them, so that a fault in one of the two does not confirm itself. With
+second time, as docs/receipt.md has them, so that a fault in one of the two does not confirm itself. With
 H(v) = ½ (Q + l2) v² + z v + l1 |v| for each coordinate,
 
     regret   = sum g·x - S·u                  tight   = regret + H(u) - min H
@@ -271,7 +271,7 @@ class Audit:
         return {**own, **named, "nonzero": self._nonzero}
 
     def _rounding(self, k: int) -> float:
-        """The bound that docs/receipt-reference.md derives, term by term, in units of 2^-53."""
+        """The bound that docs/receipt.md derives, term by term, in units of 2^-53."""
         totals, error = self._replay.sums_of(k), self._replay.rounding_sums(k)
         n, m = float(self._replay.tallies[2]), self._of(k, "count")
         over_rows = error.linear_size + abs(totals.proximal) + totals.stability + self._replay.row_sums(k).sizes

@@ -109,12 +109,8 @@ def train(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOptions]
         if cache is not None:
             from ftprl.data.cache import cached  # most runs do without
 
-            source = cached(
-                source,
-                os.fspath(cache),
-                run_settings.threads,
-                names="all" if model.engine.spec.bounds else model.names is not None,
-            )
+            kept = "all" if model.engine.spec.bounds else model.names is not None
+            source = cached(source, os.fspath(cache), run_settings.threads, names=kept)
         run_settings.check_source(source, is_resumed=saved is not None)
         model.check_size()
         log = EventLog(events, arguments["listener"], settings(model, source, run_settings))

@@ -1,7 +1,8 @@
 """`predict --append`: the columns of the input with one more, the prediction, as CSV, TSV, Parquet or JSON lines.
 
-Rows of CSV and TSV that become CSV or TSV, and JSON lines that become JSON lines, keep their text; all others
-are written by pyarrow. A row that was left out keeps its place: as text with an empty prediction, elsewhere without any value.
+Rows of CSV and TSV that become CSV or TSV, and JSON lines that become JSON lines, keep their text; all others are
+written by pyarrow. A row that was left out keeps its place: as text with an empty prediction, elsewhere without any
+value.
 """
 
 from __future__ import annotations

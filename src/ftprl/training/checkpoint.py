@@ -41,7 +41,7 @@ class Checkpoints:
         """Write a checkpoint; if that fails the last one stays. Returns the event to log: its kind and its fields."""
         try:
             lines = None if predictions is None else predictions.save(state)
-            path = self.write(model, state, lines, waiting)
+            path = self._write(model, state, lines, waiting)
         except (OSError, FtprlError) as error:
             return "checkpoint_failed", {"path": self._options.checkpoint, "message": self._failure(error, state.rows)}
         self.saved_rows = state.rows
@@ -68,13 +68,10 @@ class Checkpoints:
             option=("checkpoint", "resume"),
         )
 
-    def write(
+    def _write(
         self, model: Model, state: RunState, predictions: Mapping[str, Any] | None, waiting: Waiting | None
     ) -> str:
-        """Save the model with the state of the run, what is known of its predictions, and the rows that wait.
-
-        Returns the path.
-        """
+        """Save the model with the state of the run, of its predictions and the rows that wait; returns the path."""
         options = self._options
         assert options.checkpoint is not None
         model.checkpoint = {
@@ -83,7 +80,7 @@ class Checkpoints:
             "delay": options.delay,
             "fingerprint": self._fingerprint,
             "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
-            "predictions": None if predictions is None else dict(predictions),
+            "predictions": predictions,
             "state": state.to_dict(),
         }
         model.waiting = {} if waiting is None else waiting.tensors()

@@ -67,10 +67,14 @@ def fields_of(dialect: Dialect, records: Sequence[bytes]) -> Iterator[list[str]]
     return csv.reader(map(text_of, records), delimiter=sep, quotechar=quote, quoting=quoting)
 
 
-def values_of(table: Table, records: Sequence[bytes], predictions: Sequence[bytes]) -> Iterator[Values]:
-    """Yield the values of some rows with the prediction behind them; all None for a row that was left out."""
+def values_of(table: Table, block: Block, *, keeps_left_out: bool) -> Iterator[Values]:
+    """Yield the values of some rows with the prediction behind them.
+
+    A row that was left out has no prediction, and its values only with `keeps_left_out`, where they can be read.
+    """
+    records, predictions = block
     for fields, prediction in zip(table.values(records), predictions, strict=True):
-        if not prediction:
+        if not prediction and not (keeps_left_out and len(fields) == len(table.names)):
             yield [None] * (len(table.names) + 1)
             continue
         if len(fields) != len(table.names):
@@ -80,7 +84,7 @@ def values_of(table: Table, records: Sequence[bytes], predictions: Sequence[byte
             number_of(field) if name in table.numeric and not isinstance(field, list) else field
             for field, name in pairs
         ]
-        yield [*row, float(prediction)]
+        yield [*row, float(prediction) if prediction else None]
 
 
 def _refused_row(table: Table, fields: Sequence[Any]) -> InvalidInput:

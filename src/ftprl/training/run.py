@@ -10,7 +10,6 @@ from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.runlog.yardstick import compared, root_mean_square
-from ftprl.training.progress import confidence_fields
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,5 +166,5 @@ class Run:
             "seconds": self.seconds,
             "model": self.path,
             "failed_checkpoints": self.failed_checkpoints,
-            **confidence_fields(self.confidence),
+            "confidence": None if self.confidence is None else self.confidence.to_dict(),
         }

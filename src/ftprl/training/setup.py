@@ -13,7 +13,7 @@ from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM
 from ftprl.data.parts import Parts
 from ftprl.data.protocol import BESIDE
-from ftprl.errors import BadModel, InvalidInput
+from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import parse_bounds
 from ftprl.linear.name_budget import BUDGET, parse_budget
 from ftprl.linear.spec import Spec
@@ -200,12 +200,10 @@ def set_admission(model: Model, rows: int | None, *, is_new: bool) -> None:
     check_values({"admit": rows})
     from ftprl.linear.admission import Admission
 
-    rule = f"count:{rows}"
     if is_new:
-        model.admission = Admission(rule, model.engine.spec.dim, model.engine.spec.seed)
-    elif model.admission is None or model.admission.rule != rule:
-        kept = None if model.admission is None else model.admission.rule.partition(":")[2]
-        raise _changed("admit", rows, kept)
+        model.admission = Admission(rows, model.engine.spec.dim)
+    elif model.admission is None or model.admission.after != rows:
+        raise _changed("admit", rows, None if model.admission is None else model.admission.after)
 
 
 def _spec_for(source: readers.Source, options: Options, settings: Options) -> Spec:
@@ -239,14 +237,6 @@ def resumed_model(
         raise InvalidInput(
             "resume= needs a model with all it has learned, got one that was made compact; pass the model it was made"
             " of.",
-            option="resume",
-        )
-    from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version  # of models that were loaded
-
-    if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
-        raise BadModel(
-            f"resume= needs a checkpoint of this version: expected checkpoint format {CHECKPOINT_VERSION}, got"
-            f" {version}; finish the run with the version that wrote it, or start anew.",
             option="resume",
         )
     _check_spec(old.engine.spec, options)

@@ -20,8 +20,8 @@ from ftprl.training.records import COLUMN, Block, Table, field_text, number_of, 
 def batches(blocks: Iterable[Block], table: Table, *, has_lists: bool) -> Iterator[pa.RecordBatch]:
     """Yield a batch for each block; the first block decides which columns have lists, none without `has_lists`."""
     schema: pa.Schema | None = None
-    for records, predictions in blocks:
-        columns = list(zip(*values_of(table, records, predictions), strict=True))
+    for block in blocks:
+        columns = list(zip(*values_of(table, block, keeps_left_out=not has_lists), strict=True))
         schema = schema or schema_of(table, columns, has_lists=has_lists)
         pairs = zip(columns, schema, strict=True)
         arrays = [pa.array([_cell(value, field) for value in column], field.type) for column, field in pairs]
@@ -32,11 +32,9 @@ def schema_of(table: Table, columns: Sequence[Sequence[Any]], *, has_lists: bool
     """Return the columns with their types, which follow from some of their values, and the prediction."""
     names = (*table.names, COLUMN)
     some: Sequence[Sequence[Any]] = columns or [()] * len(names)
-    fields = [
-        (name, _type(name in (*table.numeric, COLUMN), column, has_lists))
-        for name, column in zip(names, some, strict=True)
-    ]
-    return pa.schema(fields)
+    numeric = {*table.numeric, COLUMN}
+    pairs = zip(names, some, strict=True)
+    return pa.schema([(name, _type(name in numeric, column, has_lists)) for name, column in pairs])
 
 
 def _type(is_number: bool, column: Sequence[Any], has_lists: bool) -> pa.DataType:

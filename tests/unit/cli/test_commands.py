@@ -385,7 +385,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_a_line_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr("ftprl.cli.live.REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr("ftprl.cli.output.REFRESH_SECONDS", 0.0)
     assert ftprl(*TRAIN) == 0
     text = screen.getvalue()
     assert "rows/s" in text

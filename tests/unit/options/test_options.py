@@ -76,17 +76,8 @@ def test_the_help_begins_with_the_dozen_options_that_people_use(capsys: pytest.C
     assert len(re.findall("^  -", first, re.MULTILINE)) == 12
 
 
-NO_OPTION = {
-    "dim",
-    "beta",
-    "share",
-    "stack",
-    "level",
-    "coin",
-    "dense",
-    "lower",
-    "upper",
-}  # of a model that `train` makes they follow
+# Of a model that `train` makes these follow from others.
+NO_OPTION = {"dim", "beta", "share", "stack", "level", "coin", "dense", "lower", "upper"}
 
 
 def test_spec_has_the_options_of_the_model() -> None:
