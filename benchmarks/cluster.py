@@ -194,7 +194,7 @@ def started(cpus: int) -> Iterator[Any]:
 def trained(path: Path, **options: Any) -> tuple[float, dict[str, Any]]:
     """Rows a second of a run, and what its workers did."""
     begin = time.perf_counter()
-    run = ftprl.train(path, bits=BITS, retire=False, **options_of(path), **options)
+    run = ftprl.train(path, bits=BITS, **options_of(path), **options)
     seconds = time.perf_counter() - begin
     return run.rows / seconds, run.events[-1].get("reading", {})
 

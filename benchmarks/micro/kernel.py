@@ -82,16 +82,15 @@ def measure(kernels: str, float64: bool, scales: int, batches: list[Batch], bits
     if not use_instruction_set(kernels):
         return None
     spec = Spec(dim=2**bits, float64=float64, scale=SCALES[scales])
-    engine = Engine(spec, retire=False)
+    engine = Engine(spec)
     kinds = {"learn": timed(engine.learn), "score": timed(engine.score)}
     if scales == 1:
         core = Learner(
             2**bits, float64=float64, receipt=False, loss=spec.loss, scales=spec.scales, beta=spec.beta, l1=0.0, l2=0.0,
             lower=spec.lower, upper=spec.upper, intercept=True, tau=spec.tau,
         )  # fmt: skip
-        kinds["floor"] = lambda b: core.touch(b.indptr, b.indices, b.values)
     least = best(kinds, batches, rounds)
-    kept = Engine(spec, receipt=True, retire=False)  # by itself: its larger cells would take the cache from the others
+    kept = Engine(spec, receipt=True)  # by itself: its larger cells would take the cache from the others
     least |= best({"receipt": timed(kept.learn)}, batches, rounds)
     count = sum(map(len, batches))
     times = {name: 1e9 * s / count for name, s in least.items()}

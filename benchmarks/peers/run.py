@@ -124,7 +124,6 @@ JOBS = (
     Job(PARQUET, ".parquet", "pyarrow", CSV, ftprl, loss_of_json),
     Job("ftprl in Python, Parquet", ".parquet", "pyarrow", CSV, peer("parquet"), loss_of_training),
     Job("ftprl in Python, Polars frame", ".parquet", "polars", CSV, peer("polars"), loss_of_training),
-    Job("ftprl train, batches", ".batches", "ftprl", VW, ftprl, loss_of_json),
     Job(JSON, ".jsonl", "ftprl", JSON, ftprl, loss_of_json),
     Job("Vowpal Wabbit --json", ".vwjson", "vowpalwabbit", JSON, with_options(wabbit, "--json"), loss_of_wabbit),
     Job(TWO, ".two.vw", "ftprl", TWO, with_options(ftprl, "--interactions", "a:b"), loss_of_json, PART),

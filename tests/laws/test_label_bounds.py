@@ -22,22 +22,19 @@ from ftprl.receipt.certificate import (
     own_certificate,
     running_certificate,
 )
-from ftprl.receipt.label_mixture_replay import LabelMixing
-from ftprl.receipt.label_replay import LabelFacts
 from ftprl.receipt.ledger import fixed_weights
-from ftprl.receipt.replay import Replay
 from ftprl.receipt.soundness import broken_link
 from laws.label_streams import LABELLED, NUMBERS, dense, learned, linear_stream, progressive
 from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
-from oracles.any_label import AnyLabel, value
+from oracles.any_label import AnyLabel, Labels, value
 
 DIM = 12
 SPECS: dict[str, dict[str, Any]] = {
     "one": {"scale": 0.3},
     "eight": {"scale": AUTO},
     "float32": {"scale": AUTO, "float64": False},
-    "levels": {"scale": (0.1, 1.0), "level": True},
+    "two": {"scale": (0.1, 1.0)},
     "options": {"scale": (0.05, 0.4, 2.0), "l1": 0.05, "l2": 0.3, "lower": -20.0, "upper": 30.0},
     "no_intercept": {"scale": 0.5, "intercept": False, "beta": 0.1},
 }
@@ -45,12 +42,12 @@ SPECS: dict[str, dict[str, Any]] = {
 
 def offsets(loss: ScalarLoss, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """What fixed weights are added to in each row, and what the row is divided by: 1 but for counts."""
-    facts, counts = LabelFacts(loss), loss.rule == "log_mean"
+    facts, counts = Labels(loss.name, loss.tau or 0.5), loss.rule == "log_mean"
     m, share = np.zeros(len(batch)), np.zeros(len(batch))
     for r in np.flatnonzero(learned(batch)).tolist():
-        m[r] = facts.offset
+        m[r] = facts.m
         facts.learn(facts.believed(float(batch.y[r])), float(batch.weight[r]))
-        share[r] = (1.0 / facts.unit if facts.unit > 0 else 0.0) if counts else 1.0
+        share[r] = (1.0 / facts.U if facts.U > 0 else 0.0) if counts else 1.0
     return m, share
 
 
@@ -127,7 +124,6 @@ def test_the_chain_holds_for_any_comparator(loss: str, options: str, seed: int, 
         assert broken_link(c.to_dict()) is None
         assert c.rounding <= 1e-4 * (abs(c.theorem) + abs(c.loss))
         assert c.post_hoc["diagonal"] is None  # R counts gradients in a unit that moves
-        assert c.worst_case is None
     for name in ("weight", "loss", "scale", "excess", "regret", "tight", "bound", "theorem", "drift", "rounding"):
         number, again = getattr(actual[1], name), getattr(actual[2], name)
         assert again == pytest.approx(number, rel=1e-9, abs=1e-9 * abs(actual[1].theorem)), name
@@ -137,7 +133,7 @@ class Literal(AnyLabel):
     """The oracle with every play, gradient and increment kept, and the numbers of the theorem as they are written."""
 
     def __init__(self, s: Spec) -> None:
-        super().__init__(s.loss, s.scales, s.beta, s.tau, s.level)
+        super().__init__(s.loss, s.scales, s.beta, s.tau)
         self.plays: list[dict[Any, np.ndarray]] = []
         self.history: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, float, float]] = []
         self.steps: dict[Any, list[tuple[np.ndarray, np.ndarray]]] = {}  # of a coordinate: sigma and x
@@ -252,29 +248,26 @@ def test_a_receipt_bounds_the_rows_by_their_losses(loss: str, options: str, floa
         assert price >= 0.0 or (options == "above_zero" and s.scalar_loss().predicts_labels)
 
 
-def charged(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The range of the losses that the experts of a replay are charged in each row, once it has been learned."""
-    ranges: list[float] = []
-    hedge = LabelMixing.charge
+class Charged(AnyLabel):
+    """The twin, with the range of the losses that its experts are charged in each row."""
 
-    def record(
-        self: LabelMixing, mean: float, before: list[float], experts: list[float], y: float, weight: float, t: int
-    ) -> list[float]:
-        losses = [weight * self.loss.value(s, self.known_label(y)) for s in experts]
-        ranges.append(max(losses) - min(losses))
-        return hedge(self, mean, before, experts, y, weight, t)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.ranges: list[float] = []
 
-    monkeypatch.setattr(LabelMixing, "charge", record)
-    return ranges
+    def _mix(self, p: float, experts: np.ndarray, y: float, c: float) -> None:
+        losses = [c * value(self.loss, s, self.known_label(y), self.tau) for s in experts.tolist()]
+        self.ranges.append(max(losses) - min(losses))
+        super()._mix(p, experts, y, c)
 
 
 def beyond(loss: ScalarLoss, batch: Batch) -> float:
     """What labels beyond the range known before them can cost: an upper bound on what no expert was charged for."""
-    facts, cost = LabelFacts(loss), 0.0
+    facts, cost = Labels(loss.name, loss.tau or 0.5), 0.0
     for r in np.flatnonzero(learned(batch)).tolist():
         y, c = float(batch.y[r]), float(batch.weight[r])
         if facts.rows:
-            low, high = facts.low, facts.high
+            low, high = facts.lo, facts.hi
             if loss.rule == "log_mean":
                 cost += c * max(y - math.exp(high), 0.0) * (high - low)
             elif loss.rule == "log_ratio":
@@ -286,33 +279,31 @@ def beyond(loss: ScalarLoss, batch: Batch) -> float:
 
 
 @pytest.mark.parametrize("loss", LABELLED)
-@pytest.mark.parametrize("share", [0.0, "capped", "auto", 0.01])
-def test_the_mixture_is_near_its_best_expert(loss: str, share: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mixture_is_near_its_best_expert(loss: str) -> None:
     """L_j + D (2 + sum -ln(1 - a_t) / ln n) + what lies beyond the range; D² <= (1 + ln(n)/4) sum of r²."""
-    ranges = charged(monkeypatch)
     for seed, kind in enumerate(("linear", "random", "turning")):
         batch = stream(seed, loss, rows=400) if kind == "random" else linear_stream(seed, loss, rows=500)
         if kind == "turning":  # what was learned becomes wrong
             batch = batch.replaced(values=batch.values * np.where(np.arange(len(batch.values)) % 900 < 450, 1.0, -1.0))
-        s = spec(loss, 23, scale=AUTO, share=share, float64=True)
-        engine, replay = Engine(s), Replay(s, retire=False, numpy=True)
+        s = spec(loss, 23, scale=AUTO, float64=True)
+        engine, twin = Engine(s), Charged(loss, s.scales, s.beta, s.tau)
         engine.learn(batch)
-        ranges.clear()
-        replay.learn(batch)
+        for r in np.flatnonzero(learned(batch)).tolist():
+            row = slice(batch.indptr[r], batch.indptr[r + 1])
+            twin.learn(batch.indices[row].tolist(), batch.values[row], float(batch.y[r]), float(batch.weight[r]))
         mixture = engine.mixture
         assert mixture is not None
         n, T = len(mixture.names), int(learned(batch).sum())
         D, best, total = float(engine.state["hedge"][1]), min(mixture.losses), engine.progress.loss
         t = np.arange(2, T + 1)
-        a = {"capped": np.minimum(2.0**-10, 1 / (t + 1)), "auto": 1 / (t + 1)}.get(str(share), 0 * t + _number(share))
-        shares = -float(np.log1p(-a).sum()) / math.log(n)
+        shares = -float(np.log1p(-np.minimum(2.0**-10, 1 / (t + 1))).sum()) / math.log(n)
         size = sum(map(abs, mixture.losses)) + abs(total)
         more = beyond(s.scalar_loss(), batch) + 2.0**-30 * float(engine.state["hedge"][2])
         if not s.scalar_loss().has_offset:  # what the majority's part above the mixture may cost
-            gap = float(engine.state["hedge"][11])
+            gap = float(engine.state["hedge"][-1])
             more += gap + math.log(25.0) * max(1.0, gap / 4.0)
         assert total <= best + D * (2.0 + shares) + more + 1e-9 * size
-        assert (1.0 + math.log(n) / 4.0) * math.fsum(r * r for r in ranges) * (1.0 + 1e-6) >= D**2
+        assert (1.0 + math.log(n) / 4.0) * math.fsum(r * r for r in twin.ranges) * (1.0 + 1e-6) >= D**2
         if s.scalar_loss().has_offset:  # and hence near the prediction from the labels alone
             assert mixture.names[-1] == "offset"
             assert total <= mixture.losses[-1] + D * (2.0 + shares) + more + 1e-9 * size
@@ -320,10 +311,6 @@ def test_the_mixture_is_near_its_best_expert(loss: str, share: Any, monkeypatch:
             r, w = float(np.ptp(batch.y[learned(batch)])), float(batch.weight.max())
             assert w * r * r * (math.log(n) + 0.5) >= D
             assert beyond(s.scalar_loss(), batch) <= w * r * r / 2.0 * (1.0 + 1e-12)
-
-
-def _number(share: Any) -> float:
-    return 0.0 if isinstance(share, str) else share
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])

@@ -28,6 +28,13 @@ use_instruction_set("")
 GRIDS = ((0.05, 0.4), (0.02, 0.1, 0.5, 2.5), AUTO[1:6], AUTO, tuple(0.01 * 1.7**k for k in range(16)))
 
 
+class Kept(Engine):
+    """An engine that drops no scale."""
+
+    def _may_drop_scales(self) -> bool:
+        return False
+
+
 def results_of(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.ndarray]:
     """Everything that a batch changes in a learner."""
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
@@ -41,10 +48,8 @@ def results_of(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.
 def mixed(learner: Engine | ReferenceScales) -> dict[str, np.ndarray]:
     """The state of the mixture: of the experts that there are, without what other losses and several passes have."""
     n = len(experts_of(learner.spec))
-    others = {"labels", "hedge", "first", "weighed", "first_part"}
-    return {
-        name: a[:n] if name in ("w", "totals", "seen") else a for name, a in learner.state.items() if name not in others
-    }
+    others, sizes = {"labels", "hedge", "first", "weighed", "first_part", "seen"}, {"w": n, "totals": n, "facts": 1}
+    return {name: a[: sizes.get(name)] for name, a in learner.state.items() if name not in others}
 
 
 def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray], receipt: bool = True) -> None:
@@ -61,14 +66,12 @@ def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray], receip
     cells64=st.booleans(),
     values64=st.booleans(),
     grid=st.sampled_from(GRIDS),
-    share=st.sampled_from([0.0, 0.01, "auto", "capped"]),
-    stack=st.booleans(),
 )
 def test_kernel_equals_twin_to_the_bit(
-    options: str, seed: int, cells64: bool, values64: bool, grid: tuple[float, ...], share: Any, stack: bool
+    options: str, seed: int, cells64: bool, values64: bool, grid: tuple[float, ...]
 ) -> None:
     batch = stream(seed, rows=60, float64=values64)
-    more = {**OPTIONS[options], "scale": grid, "share": share, "stack": stack}
+    more = {**OPTIONS[options], "scale": grid}
     s = spec("logistic", float64=cells64, **more)
     expected = results_of(ReferenceScales(s), batch)
     for name in KERNELS:
@@ -82,8 +85,7 @@ def test_kernel_equals_twin_to_the_bit(
     use_instruction_set("")
 
 
-@pytest.mark.parametrize("share", [0.0, "capped"])
-def test_long_blocks_equal_the_twin(share: Any) -> None:
+def test_long_blocks_equal_the_twin() -> None:
     """Over several octaves of rows, with weights that grow: the sums that a retirement goes by."""
     n = 4 * 1024 + 5
     rng = np.random.default_rng(3)
@@ -91,7 +93,7 @@ def test_long_blocks_equal_the_twin(share: Any) -> None:
         np.arange(n + 1), rng.integers(0, 5, n).astype(np.uint32), rng.normal(size=n), labels(rng, "logistic", n),
         np.where(np.arange(n) % 900 == 7, np.arange(n) / 100.0 + 0.5, 1.0),
     )  # fmt: skip
-    s = spec("logistic", 5, scale=AUTO[:6], share=share, float64=True)
+    s = spec("logistic", 5, scale=AUTO[:6], float64=True)
     twin, engine = ReferenceScales(s), Engine(s, receipt=True)
     assert_same(results_of(engine, rows), results_of(twin, rows))
     windows = engine.state["windows"]
@@ -333,7 +335,7 @@ def test_scales_are_dropped_at_the_same_row_however_rows_are_cut(unlearned: str)
     y[:200], weight[:200] = (np.nan, 1.0) if unlearned == "label" else (1.0, 0.0)
     batch = replace(batch, y=y, weight=weight)
     s = Spec(dim=2, scale=AUTO)
-    whole, in_parts, kept = Engine(s, receipt=True), Engine(s, receipt=True), Engine(s, receipt=True, retire=False)
+    whole, in_parts, kept = Engine(s, receipt=True), Engine(s, receipt=True), Kept(s, receipt=True)
     scores, losses, parts = np.empty(len(batch)), np.empty(len(batch)), np.empty(len(batch))
     totals = whole.learn(batch, scores=scores, losses=losses)
     kept.learn(batch)
@@ -364,7 +366,7 @@ def test_losses_that_may_be_below_0_drop_scales_by_their_deviance(loss: str) -> 
     batch = Batch(np.arange(0, 2 * rows + 1, 2), np.tile(np.arange(2, dtype=np.uint32), rows), x.ravel(), y,
                   np.ones(rows), 0)  # fmt: skip
     s = Spec(loss, dim=2, scale=AUTO)
-    own, kept = Engine(s), Engine(s, retire=False)
+    own, kept = Engine(s), Kept(s)
     losses = {engine: np.empty(rows) for engine in (own, kept)}
     for engine in (own, kept):
         engine.learn(batch, losses=losses[engine])

@@ -326,13 +326,7 @@ class AnyLabel:
             p = float(self.w @ experts)
             majority = float(experts[self._offset_at])
             self._follow_lead(c * (value(self.loss, majority, y, self.tau) - value(self.loss, p, y, self.tau)))
-        L, loss, ln = self.labels, self.loss, math.log(self.n)
-        if loss == "poisson":
-            label = min(y, math.exp(L.hi))
-        elif loss == "gamma":
-            label = cut(y, math.exp(L.lo), math.exp(L.hi))
-        else:
-            label = y if loss in MARGIN else cut(y, L.lo, L.hi)
+        loss, ln, label = self.loss, math.log(self.n), self.known_label(y)
         losses = np.array([c * value(loss, s, label, self.tau) for s in experts.tolist()])
         mixture_loss, low = c * value(loss, p, label, self.tau), float(losses.min())
         self.recent_loss += c * abs(value(loss, p, y, self.tau))
@@ -351,6 +345,15 @@ class AnyLabel:
         w /= w.sum()
         a = min(SHARE, 1.0 / (self.rows + 1.0))
         self.w = (1.0 - a) * w + a / self.n
+
+    def known_label(self, y: float) -> float:
+        """The label within the range that was known before it."""
+        L = self.labels
+        if self.loss == "poisson":
+            return min(y, math.exp(L.hi))
+        if self.loss == "gamma":
+            return cut(y, math.exp(L.lo), math.exp(L.hi))
+        return y if self.loss in MARGIN else cut(y, L.lo, L.hi)
 
     def _newton(self, seen: Vector, old: tuple[float, ...], base: float, f: float, y: float, c: float) -> None:
         L, loss = self.labels, self.loss

@@ -1,4 +1,4 @@
-"""The coin-betting expert and the stack that sees dense columns, row by row in NumPy (docs/experts.md).
+"""The coin-betting expert and the stack that sees dense columns, row by row in NumPy (docs/scales.md).
 
 `Coin` and `Columns` are the additions; `LogLoss` and `AnyLabelWith` are whole learners with them, of every loss.
 """

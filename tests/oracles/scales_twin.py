@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from ftprl.data import Batch
 from ftprl.linear import LossTotals
 from ftprl.linear.spec import Spec
-from ftprl.receipt.expert_replay import Additions
-from ftprl.receipt.mixture_replay import CURVE, HEAVY, Mixing, added, newton
 from oracles.linear_twin import CUT, play, step, total
+from oracles.mixing_twin import Mixing
 
 Vector = NDArray[np.float64]
 
@@ -35,7 +34,7 @@ class ReferenceScales:
     def __init__(self, spec: Spec) -> None:
         self.spec, count = spec, len(spec.scales)
         # To each scale its own spec: plays and steps are those of one scale, with s in the place of M.
-        self.each = [replace(spec, scale=h, share="capped", retired=()) for h in spec.scales]
+        self.each = [replace(spec, scale=h, retired=()) for h in spec.scales]
         self.free = [replace(one, l1=0.0, l2=0.0, lower=-math.inf, upper=math.inf) for one in self.each]
         self.loss = spec.scalar_loss()
         self.kind: type[np.floating[Any]] = np.float64 if spec.float64 else np.float32
@@ -52,7 +51,7 @@ class ReferenceScales:
         self.intercept[3] = 1.0
         self.sums = np.zeros((3, count))
         self.tallies = np.zeros(6)
-        self.mixing = Mixing(spec, Additions(None, None))
+        self.mixing = Mixing(count, spec.stacked)
         self.late_scores: dict[int, list[float]] = {}  # by the scales of rows whose labels arrive late
 
     @property
@@ -98,11 +97,7 @@ class ReferenceScales:
         """The Newton step from the stack as it was before the row, at other scores than the mixture judges."""
         state = self.mixing.state
         state["P"][...], state["u"][...] = before
-        v, weight = [min(max(s, -8.0), 8.0) for s in scores], min(weight, HEAVY)
-        f = added([a * b for a, b in zip(state["u"].tolist(), v, strict=True)])
-        e = math.exp(-abs(f))
-        p = (1.0 if f >= 0 else e) / (1.0 + e)
-        newton(state["P"], state["u"], v, self.loss.slope(f, y), weight * max(p * (1.0 - p), CURVE), weight)
+        self.mixing.learn_stack(scores, self.mixing.experts(scores)[-1], y, weight)
 
     def learn(
         self,
@@ -133,7 +128,7 @@ class ReferenceScales:
                 self.tallies[2] += 1.0
                 judged, stack = result if late is None else self.late_scores.pop(late[r]), self._stack()
                 score, value = self.mixing.learn(judged, y, weight, int(self.tallies[2]))
-                if late is not None:
+                if late is not None and self.spec.stacked:
                     self._learn_stack(stack, result, y, weight)
             else:
                 score, value = self.mixing.predict(result, y)

@@ -8,7 +8,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -50,9 +49,8 @@ ftprl::CalibrationKind calibration_of(const std::string& name) {
 // What every learner is made with, numbers that Python has checked.
 std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float64, bool receipt, const char* loss,
                                       const std::vector<double>& scales, double beta, double l1, double l2,
-                                      double lower, double upper, bool intercept, double tau,
-                                      std::optional<double> share, bool capped, bool stack, bool levels, bool coin,
-                                      bool dense, bool boxed, int classes, const char* calibrate) {
+                                      double lower, double upper, bool intercept, double tau, bool coin, bool dense,
+                                      bool boxed, int classes, const char* calibrate) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
     if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
@@ -84,10 +82,6 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     c.base.intercept = intercept;
     c.count = static_cast<int>(scales.size());
     std::copy(scales.begin(), scales.end(), c.h);
-    c.sharing = share ? ftprl::Share::fixed : capped ? ftprl::Share::capped : ftprl::Share::falling;
-    c.share = share.value_or(0.0);
-    c.stack = stack;
-    c.levels = levels;
     c.coin = coin;
     c.dense = dense;
     return Learner::make(options);
@@ -172,7 +166,7 @@ ftprl::Totals learn_with_baseline(Learner& learner, ftprl::Baseline* baseline, c
 void check_arrivals(const Learner& learner, const Target<2>& arrivals,
                     const std::optional<Column<std::int64_t>>& arrival_of, std::int64_t rows) {
     if (arrivals.shape(1) != static_cast<std::size_t>(ftprl::arrival_numbers(learner.scales())) || !arrival_of) {
-        throw nb::value_error("arrivals need a number for each scale and three more, and arrival_of");
+        throw nb::value_error("arrivals need a number for each scale and one more, and arrival_of");
     }
     check_length("arrival_of", arrival_of->size(), rows);
     const auto count = static_cast<std::int64_t>(arrivals.shape(0));
@@ -257,16 +251,6 @@ ftprl::Rows rows_of(const ftprl::bindings::OneRowView& row) {
     return rows;
 }
 
-double touch(Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
-             const Values& values) {
-    const Entries e = entries_of(indptr, indices, values);
-    raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
-    const nb::gil_scoped_release free;
-    const auto began = std::chrono::steady_clock::now();
-    learner.touch(e.rows);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
 // ---- the module's part ----
 
 void bind_rows(nb::class_<Learner>& learner) {
@@ -293,10 +277,7 @@ void bind_rows(nb::class_<Learner>& learner) {
              nb::arg("values").noconvert(), nb::arg("out").noconvert(), nb::arg("first_row") = 0,
              "How far one more such row could move each score: a column for each scale of each output.")
         .def("knots", &knots, nb::arg("out").noconvert(),
-             "Log-odds before and after isotonic calibration, a row for each bin; between them it is linear.")
-        .def("touch", &touch, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
-             nb::arg("values").noconvert(),
-             "The seconds it takes to read and write back every cell of the rows: the floor of a benchmark.");
+             "Log-odds before and after isotonic calibration, a row for each bin; between them it is linear.");
 }
 
 }  // namespace
@@ -345,10 +326,9 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
     nb::class_<Learner> learner(m, "Learner", "A table of cells and the constants it is learned with.");
     learner.def(nb::new_(&make_learner), nb::arg("dim"), nb::arg("outputs") = 1, nb::kw_only(), nb::arg("float64"),
                 nb::arg("receipt"), nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"),
-                nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"),
-                nb::arg("share").none() = nb::none(), nb::arg("capped") = true, nb::arg("stack") = true,
-                nb::arg("levels") = false, nb::arg("coin") = false, nb::arg("dense") = false, nb::arg("boxed") = false,
-                nb::arg("classes") = 0, nb::arg("calibrate") = "none");
+                nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"), nb::arg("coin") = false,
+                nb::arg("dense") = false, nb::arg("boxed") = false, nb::arg("classes") = 0,
+                nb::arg("calibrate") = "none");
     learner.def("copy", &Learner::copy);
     bind_rows(learner);
     bind_learner_cells(learner);

@@ -113,7 +113,6 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_learner(m);
     ftprl::bindings::bind_losses(m);
     ftprl::bindings::bind_lock(m);
-    ftprl::bindings::bind_admission(m);
     ftprl::bindings::bind_baseline(m);
     ftprl::bindings::bind_confidence(m);
     ftprl::bindings::bind_matrix(m);
@@ -122,7 +121,6 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_texts(m);
     ftprl::bindings::bind_replay(m);
     ftprl::bindings::bind_replay_intervals(m);
-    ftprl::bindings::bind_blocks(m);
     ftprl::bindings::bind_frames(m);
     ftprl::bindings::bind_one_row(m);
 }

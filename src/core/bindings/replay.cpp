@@ -28,6 +28,7 @@ using Any = nb::ndarray<nb::c_contig, nb::device::cpu>;
 struct CompiledReplay {
     nb::dict arrays;
     std::int64_t cell_count;
+    int known;  // of several classes, the labels that a row may have; 0 for any
     std::unique_ptr<ftprl::replay::Learner> learner;
 };
 
@@ -63,49 +64,52 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
                               flag("intercept"),
                               flag("float64"),
                               flag("stacked"),
-                              flag("level"),
                               flag("coin"),
                               flag("dense"),
-                              number("share"),
-                              nb::cast<std::vector<double>>(d["scales"])};
+                              nb::cast<std::vector<double>>(d["scales"]),
+                              nb::cast<std::vector<double>>(d["copies"]),
+                              nb::cast<int>(d["known_before"]),
+                              nb::cast<int>(d["known"])};
     if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST)
         throw nb::value_error("scales needs 1 to 16 numbers");
+    const bool one_score = s.copies.size() == 1 && s.copies[0] == 1.0;
+    if (!s.loss->has_classes() && !one_score) throw nb::value_error("copies needs a loss of several classes");
+    if (s.known_before > s.known || s.known > s.columns() || s.columns() > s.known + 1)
+        throw nb::value_error("copies needs a number for each class that is known, and one for all others");
     return s;
 }
 
 std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) {
     using namespace ftprl::replay;
     const Settings s = settings_of(settings);
-    const std::size_t K = s.scales.size(), windows = K > 4 ? 3 * (K - 2) : 0;
+    const std::size_t K = s.scales.size(), C = s.copies.size(), L = K * C, windows = K > 4 ? 3 * (K - 2) : 0;
     const std::size_t cell_count = nb::cast<Any>(arrays["unit"]).size();
     const auto cells = [&](const char* name, std::size_t size) {
         void* array = array_of(arrays, name, s.wide, size);
         if (array == nullptr) throw nb::value_error((std::string(name) + " is missing").c_str());
         return array;
     };
-    const ftprl::replay::Cells table{cells("z", cell_count * K),
-                                     cells("R", cell_count * K),
+    const ftprl::replay::Cells table{cells("z", cell_count * L),
+                                     cells("R", cell_count * L),
                                      cells("unit", cell_count),
                                      cells("count", cell_count),
                                      cells("kappa", cell_count),
-                                     needed(arrays, "S", cell_count * K),
+                                     needed(arrays, "S", cell_count * L),
                                      numbers_of(arrays, "lower", cell_count),
                                      numbers_of(arrays, "upper", cell_count)};
     const ftprl::replay::Totals totals{needed(arrays, "tallies", 3),          needed(arrays, "sums", 6 * K),
                                        needed(arrays, "slopes", K),           needed(arrays, "row_sums", 5 * K),
-                                       numbers_of(arrays, "calibration", 60), needed(arrays, "base", 4 * K)};
+                                       numbers_of(arrays, "calibration", 60), needed(arrays, "base", 4 * L)};
     auto* labels = reinterpret_cast<ftprl::replay::LabelState*>(
         needed(arrays, "labels", sizeof(ftprl::replay::LabelState) / sizeof(double)));
     const bool log_loss = !s.labelled();
-    const std::size_t stack = K + (s.level ? 2 : 0);
     const std::size_t n = K + (s.stacked ? 1 : 0) + (log_loss ? 0 : 1) + (s.coin ? 1 : 0);
     ftprl::replay::MixtureState mixture{};
-    if (K > 1) {
-        mixture = {needed(arrays, "P", stack * stack),
-                   needed(arrays, "u", stack),
+    if (s.counts_rows()) {
+        mixture = {needed(arrays, "P", K * K),
+                   needed(arrays, "u", K),
                    needed(arrays, "w", n),
                    needed(arrays, "totals", n),
-                   log_loss ? needed(arrays, "seen", n) : nullptr,
                    log_loss ? needed(arrays, "facts", 1) : nullptr,
                    log_loss ? nullptr : needed(arrays, "hedge", HEDGE_NUMBERS),
                    needed(arrays, "block", K),
@@ -116,12 +120,12 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
     if (s.coin) coin = {cells("coin", 4 * cell_count), needed(arrays, "coin_base", 7)};
     if (s.dense) {
         columns = {needed(arrays, "columns", MOST_COLUMNS * COLUMN_FACTS),
-                   needed(arrays, "column_counts", COLUMN_COUNTS), needed(arrays, "dense_u", STACK_INPUTS),
-                   needed(arrays, "dense_P", STACK_INPUTS * STACK_INPUTS)};
+                   needed(arrays, "column_counts", COLUMN_COUNTS), needed(arrays, "dense_u", C * STACK_INPUTS),
+                   needed(arrays, "dense_P", C * STACK_INPUTS * STACK_INPUTS), static_cast<int>(C)};
     }
     auto learner = std::make_unique<Learner>(s, table, totals, labels, mixture, coin, columns);
-    return std::make_unique<CompiledReplay>(
-        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(cell_count), std::move(learner)});
+    return std::make_unique<CompiledReplay>(CompiledReplay{std::move(arrays), static_cast<std::int64_t>(cell_count),
+                                                           s.loss->has_classes() ? s.known : 0, std::move(learner)});
 }
 
 void check_cells(const CompiledReplay& self, const Column<std::int32_t>& cell, const Column<double>& value) {
@@ -146,6 +150,9 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
     for (std::int64_t r = 0; r < rows; ++r) {
         if (ends[r] < 0 || ends[r] > ends[r + 1] || ends[r + 1] > entries)
             throw nb::value_error("indptr needs to rise");
+        const double label = y.data()[r];
+        if (self.known > 0 && weight.data()[r] > 0.0 && label == label && !(label >= 0.0 && label < self.known))
+            throw nb::value_error("y needs to be the number of a class that is known");
     }
     const nb::gil_scoped_release free;
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -157,6 +164,21 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
     }
 }
 
+void learn_offsets(const std::string& name, double tau, Numbers facts, const Column<double>& y,
+                   const Column<double>& weight, Numbers offsets, Numbers shares) {
+    using namespace ftprl::replay;
+    const Loss& loss = loss_named(name);
+    const auto rows = static_cast<std::int64_t>(y.size());
+    check_length("weight", weight.size(), rows);
+    check_length("offsets", offsets.size(), rows);
+    check_length("shares", shares.size(), rows);
+    check_length("facts", facts.size(), sizeof(LabelState) / sizeof(double));
+    if (!loss.has_offset()) throw nb::value_error("loss needs an offset");
+    auto& state = *reinterpret_cast<LabelState*>(facts.data());
+    for (std::int64_t r = 0; r < rows; ++r)
+        offsets.data()[r] = learn_offset(loss, state, y.data()[r], weight.data()[r], tau, shares.data()[r]);
+}
+
 }  // namespace
 
 void ftprl::bindings::bind_replay(nb::module_& m) {
@@ -166,4 +188,8 @@ void ftprl::bindings::bind_replay(nb::module_& m) {
              nb::arg("y").noconvert(), nb::arg("weight").noconvert(), nb::arg("losses").noconvert(),
              nb::arg("predictions").noconvert(),
              "Predict and learn rows; losses are written, and predictions unless the loss is the log loss.");
+    m.def("replayed_offsets", &learn_offsets, nb::arg("loss"), nb::arg("tau"), nb::arg("facts").noconvert(),
+          nb::arg("y").noconvert(), nb::arg("weight").noconvert(), nb::arg("offsets").noconvert(),
+          nb::arg("shares").noconvert(),
+          "Learn labels: write what the scores of each row are counted from, and what its weight is multiplied by.");
 }

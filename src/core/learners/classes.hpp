@@ -8,7 +8,6 @@
 
 #include "learners/experts.hpp"
 #include "learners/kernel.hpp"
-#include "learners/ledger.hpp"
 #include "learners/scales.hpp"
 
 namespace ftprl {
@@ -63,35 +62,25 @@ struct ClassState {
 };
 
 // Doubles of scratch for one row, besides the plays, which take a number for each lane and entry.
-constexpr int LANE_NUMBERS = 10;                 // for each lane: four, and the six sums of a receipt
-constexpr int COLUMN_NUMBERS = 2;                // for each lane again: there are no more columns than lanes
-constexpr int LEDGER_NUMBERS = LEDGER_SUMS + 2;  // for each lane, of `ledger`
+constexpr int LANE_NUMBERS = 10;   // for each lane: four, and the six sums of a receipt
+constexpr int COLUMN_NUMBERS = 2;  // for each lane again: there are no more columns than lanes
 
 // Kernels for cells of one type. `buffer` holds LANE_NUMBERS + COLUMN_NUMBERS doubles for each lane, for `learn` also a
 // number for each lane and entry of the longest row, and is aligned to 32 bytes. The index is 1 when there is no l1, no
-// l2 and no bound, and then for `learn` 1 with a receipt. `ledger` adds up cells as LedgerKernels do, over all columns
-// of classes, with LEDGER_NUMBERS for each lane in its buffer. The score of a learned row is the number of the most
-// probable class; `score` writes logarithms of probabilities, one for each class that was seen.
+// l2 and no bound, and then for `learn` 1 with a receipt. The score of a learned row is the number of the most probable
+// class; `score` writes logarithms of probabilities, one for each class that was seen.
 struct ClassSet {
     Totals (*learn[2][2])(const Rows&, bool wide, const ClassConstants&, const ClassState&, const RowOutputs&,
                           double* buffer);
     void (*score[2])(const Rows&, bool wide, const ClassConstants&, const ClassState&, double* scores, double* buffer);
-    void (*weights)(const ClassConstants&, const ClassState&, std::uint64_t cells, int lane, double* out);
-    void (*ledger)(const CellTable&, const ClassConstants&, int leader, const Coordinates&, LedgerSums&,
-                   double* buffer);
 };
 
 struct ClassKernels {
     ClassSet of[2];  // 1 for float64
 };
 
-// The `count` cells at `slots`, which rise, or all of them when null.
-LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const ClassConstants& constants, int leader,
-                     const std::int64_t* slots, std::int64_t count);
-
 extern const ClassKernels classes_portable;
 #if defined(FTPRL_X86)
-extern const ClassKernels classes_sse2;
 extern const ClassKernels classes_avx2;
 #endif
 

@@ -219,7 +219,7 @@ inline double mixed_chance(const ClassConstants& c, const Mixture& m, const Clas
 // -ln of it, also where it is too small for a probability.
 inline double mixed_loss(const ClassConstants& c, const Mixture& m, const ClassRow& row, int column) {
     const double total = mixed_chance(c, m, row, column);
-    if (!is_bayes(*c.scales) && total >= LEAST_CHANCE) return -log(total);
+    if (total >= LEAST_CHANCE) return -log(total);
     double l[MOST_EXPERTS] = {};
     class_losses(c, row, column, l);
     return mixed(*c.scales, m, l);
@@ -338,7 +338,6 @@ inline double learn_class_mixture(const ClassConstants& c, Mixture& m, ClassDens
     admit(*c.scales, m, weight);
     const double loss = arrival != nullptr ? mixed(*c.scales, m, l) : mixed_loss(c, m, row, label);
     for (int j = 0; j < n; ++j) {
-        m.seen[j] += weight * l[j];
         m.totals[j] += weight * l[j];
         power[j] = j < K ? row.chance[label * K + j] : row.stack_chance[label];
     }
@@ -356,9 +355,7 @@ inline void weigh_classes(const ClassConstants& c, Mixture& m, const ClassRow& r
     double l[MOST_EXPERTS] = {};
     const int n = experts(*c.scales);
     class_losses(c, row, label, l);
-    if (!is_bayes(*c.scales)) return weigh_experts(m, n, l, weight / heat_of(m));
-    for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
-    weigh(m, n, heat_of(m));
+    weigh_experts(m, n, l, weight / heat_of(m));
 }
 
 template <class T, bool unconstrained, bool receipt>
@@ -378,9 +375,8 @@ inline void learn_class_entries(const Rows& rows, bool wide, const ClassConstant
         for (int l = 0; l < fours; ++l) {
             const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             Four<T> z, R;
-            const D g =
-                Step<T, unconstrained, receipt>::of(lane_play(c, l), load(c.inverse + 4 * l), load(row.slope + 4 * l),
-                                                    b, z, R, receipt ? row.sums[l] : none);
+            const D g = step<T, unconstrained, receipt>(lane_play(c, l), load(c.inverse + 4 * l),
+                                                        load(row.slope + 4 * l), b, z, R, receipt ? row.sums[l] : none);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
             if constexpr (receipt) {
@@ -396,8 +392,8 @@ inline void learn_class_entries(const Rows& rows, bool wide, const ClassConstant
         Block<double> b = {load(state.z + 4 * l), load(state.R + 4 * l), one, one, one, one};
         b.x = play<true>(play_of_lanes, b.z, b.R, b.M);
         D z, R;
-        const D g = Step<double, true, receipt>::of(play_of_lanes, load(c.inverse + 4 * l), load(row.slope + 4 * l), b,
-                                                    z, R, receipt ? row.sums[l] : none);
+        const D g = step<double, true, receipt>(play_of_lanes, load(c.inverse + 4 * l), load(row.slope + 4 * l), b, z,
+                                                R, receipt ? row.sums[l] : none);
         store(state.z + 4 * l, z);
         store(state.R + 4 * l, R);
         if constexpr (receipt) store(state.S + 4 * l, load(state.S + 4 * l) + g);
@@ -509,73 +505,17 @@ void score_classes(const Rows& rows, bool wide, const ClassConstants& c, const C
     }
 }
 
-template <class T>
-void weights_of_lane(const ClassConstants& c, const ClassState& state, std::uint64_t cells, int lane, double* out) {
-    Constants one = c.scales->base;
-    one.h = c.h[lane];
-    const Play constants = play_of(one);
-    T* table = static_cast<T*>(state.cells);
-    for (std::uint64_t i = 0; i < cells; ++i) {
-        const ClassCell<T> cell(table, i, c.cell_lanes);
-        const Limits limits = limits_at(constants, one.boxes, i);
-        out[i] = first(play<false>(constants, limits, all(cell.z[lane]), all(cell.R[lane]), all(*cell.s)));
-    }
-}
-
-// The sums of a receipt over cells, with u the play of scale `leader` in each column of classes. They are added up by
-// lane, and those of a scale over its columns at the end of a chunk.
-template <class T>
-void ledger_of_classes(const CellTable& t, const ClassConstants& c, int leader, const Coordinates& which,
-                       LedgerSums& all_sums, double* buffer) {
-    const int K = c.scales->count, fours = c.lanes / 4;
-    double *plays = buffer + LEDGER_SUMS * c.lanes, *compared = plays + c.lanes;
-    const auto clear = [&] {
-        for (int i = 0; i < LEDGER_SUMS * c.lanes; ++i) buffer[i] = 0.0;
-    };
-    const auto flush = [&] {
-        for (int j = 0; j < LEDGER_SUMS; ++j) {
-            for (int i = 0; i < c.columns * K; ++i) {
-                all_sums.sums[j][i % K] += copies(c, i / K) * buffer[(i / 4 * LEDGER_SUMS + j) * 4 + i % 4];
-            }
-        }
-        clear();
-    };
-    std::int64_t met = 0;
-    clear();
-    for (int i = 0; i < c.lanes; ++i) compared[i] = 0.0;
-    each_learned<T>(t, which, [&](const T* cell, const double* S, std::uint64_t number) {
-        const Limits limits = limits_at(lane_play(c, 0), c.scales->base.boxes, number);
-        const auto unit = static_cast<double>(cell[t.unit]);
-        const D M = all(unit), over_M = all(unit > 0.0 ? 1.0 / unit : 0.0);  // a feature may have been 0 in every row
-        const auto curve = [&](int l) {
-            const Play constants = lane_play(c, l);
-            return curve_of(constants, limits, load(c.inverse + 4 * l), wide_at(cell + t.z + 4 * l),
-                            wide_at(cell + t.R + 4 * l), M);
-        };
-        for (int l = 0; l < fours; ++l) store(plays + 4 * l, curve(l).x);
-        for (int i = 0; i < c.columns * K; ++i) compared[i] = plays[i / K * K + leader];
-        for (int l = 0; l < fours; ++l) {
-            D sums[LEDGER_SUMS];
-            double* own = buffer + l * LEDGER_SUMS * 4;
-            for (int j = 0; j < LEDGER_SUMS; ++j) sums[j] = load(own + 4 * j);
-            add_terms(lane_play(c, l), curve(l).H, wide_at(cell + t.z + 4 * l), wide_at(cell + t.R + 4 * l), M, over_M,
-                      load(S + 4 * l), load(plays + 4 * l), load(compared + 4 * l), sums);
-            for (int j = 0; j < LEDGER_SUMS; ++j) store(own + 4 * j, sums[j]);
-        }
-        if (++met % CHUNK == 0) flush();
-    });
-    flush();
-}
-
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_CLASS_SET(T)                                                                   \
-    {{{FTPRL_ISA::learn_classes<T, false, false>, FTPRL_ISA::learn_classes<T, false, true>}, \
-      {FTPRL_ISA::learn_classes<T, true, false>, FTPRL_ISA::learn_classes<T, true, true>}},  \
-     {FTPRL_ISA::score_classes<T, false>, FTPRL_ISA::score_classes<T, true>},                \
-     FTPRL_ISA::weights_of_lane<T>,                                                          \
-     FTPRL_ISA::ledger_of_classes<T>}
+#define FTPRL_CLASS_SET(T)                                                                      \
+    {                                                                                           \
+        {{FTPRL_ISA::learn_classes<T, false, false>, FTPRL_ISA::learn_classes<T, false, true>}, \
+         {FTPRL_ISA::learn_classes<T, true, false>, FTPRL_ISA::learn_classes<T, true, true>}},  \
+        {                                                                                       \
+            FTPRL_ISA::score_classes<T, false>, FTPRL_ISA::score_classes<T, true>               \
+        }                                                                                       \
+    }
 
 const ClassKernels FTPRL_CLASSES = {{FTPRL_CLASS_SET(float), FTPRL_CLASS_SET(double)}};
 

@@ -1,5 +1,5 @@
 // Two additions for several scales, each an option: a coin-betting expert for streams with many features that do not
-// matter, and a stack that also sees the dense columns. docs/experts.md. Plain data only, as in kernel.hpp.
+// matter, and a stack that also sees the dense columns. docs/scales.md. Plain data only, as in kernel.hpp.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@ namespace ftprl {
 
 // ---- where a row's inputs to the mixture lie in one array ----
 
-constexpr int LEVELS_AT = 18;   // the two levels, with other losses than the log loss
 constexpr int DENSE_AT = 20;    // after the scores of the scales, and of the coin behind the last of them
 constexpr int MOST_DENSE = 64;  // columns
 constexpr int ROW_INPUTS = DENSE_AT + 4 + MOST_DENSE;  // a 1, the values of the dense columns, and space
@@ -24,7 +23,7 @@ constexpr double COIN_WEALTH = 0.3;
 
 // ---- the stack with dense columns ----
 
-constexpr int DENSE_INPUTS = ROW_INPUTS;  // the scales, two levels, a constant and the columns; a multiple of 4
+constexpr int DENSE_INPUTS = ROW_INPUTS;  // space for the scales, a constant and the columns; a multiple of 4
 constexpr double DENSE_CUT = 8.0;         // values are cut to this many deviations from their mean
 constexpr double DENSE_PART = 0.625;      // of the rows that need to have a column's feature
 constexpr std::int64_t FIRST_WATCH = 8;   // rows before columns are watched

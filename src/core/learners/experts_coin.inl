@@ -1,4 +1,4 @@
-// The coin-betting expert: docs/experts.md. Included by scales.inl; rules as there. Its arithmetic runs over four
+// The coin-betting expert: docs/scales.md. Included by scales.inl; rules as there. Its arithmetic runs over four
 // coordinates at a time, as that of one scale in kernel.inl.
 
 // A coordinate between its prediction and its step: theta, the sizes, what was won, the largest value.
@@ -177,13 +177,12 @@ inline void learn_experts(const Rows& rows, bool wide_values, const ScaleConstan
                           double slope) {
     if (c.coin) learn_coin<T>(rows, state.experts, c.base.intercept, from, to, slope);
     if (!c.dense || c.frozen) return;  // the stack of rows that were learned before stays as it is
-    const int stack_inputs = c.count + (c.levels ? 2 : 0);
     // A name has one value, which is its unit: it is not worth a look.
     const auto may_be_dense = [&](std::int64_t p) {
         const auto& cell = cells[rows.indices[p]];
         return cell.N >= DENSE_PART * t && fabs(value_of(rows, wide_values, p)) != cell.s;
     };
     DenseBlock& block = *state.experts.dense;
-    const auto settle = [&] { settle_columns(block, *state.mixture, stack_inputs); };
+    const auto settle = [&] { settle_columns(block, *state.mixture, c.count); };
     review_columns(rows, from, to, state.experts.slots, t, settle, index, block, may_be_dense);
 }

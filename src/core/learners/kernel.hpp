@@ -133,25 +133,19 @@ struct Pair {
     void (*score_labelled[2][2])(const Rows&, const Constants&, const State&, double* scores);
 };
 
-struct ScaleKernels;   // scales.hpp
-struct LedgerKernels;  // ledger.hpp
-struct ClassKernels;   // classes.hpp
+struct ScaleKernels;  // scales.hpp
+struct ClassKernels;  // classes.hpp
 
 // One set of kernels for an instruction set. Indices are 1 for float64: of the cells, then of the values.
 struct Kernels {
     Pair of[2][2];
     Scan (*scan[2])(const Rows&, std::uint64_t dim);
-    void (*weights[2])(const Constants&, const State&, std::uint64_t dim, double* out);
-    void (*weights_labelled[2])(const Constants&, const State&, std::uint64_t dim, double* out);
-    void (*touch[2])(const Rows&, const State&);  // the floor: read and write back every cell, compute nothing
-    const ScaleKernels* scales;                   // for several scales a coordinate
-    const LedgerKernels* ledgers;                 // for receipts
-    const ClassKernels* classes;                  // for several classes
+    const ScaleKernels* scales;   // for several scales a coordinate
+    const ClassKernels* classes;  // for several classes
 };
 
 extern const Kernels kernels_portable;
 #if defined(FTPRL_X86)
-extern const Kernels kernels_sse2;
 extern const Kernels kernels_avx2;
 #endif
 

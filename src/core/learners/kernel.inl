@@ -1,6 +1,6 @@
 // The kernels, included once for each instruction set with FTPRL_ISA (a namespace), FTPRL_KERNELS (the
-// table), FTPRL_SCALES, FTPRL_LEDGERS and FTPRL_CLASSES (those of scales.inl, ledger.inl and classes.inl) defined. No
-// template or inline function of the standard library may be used here.
+// table), FTPRL_SCALES and FTPRL_CLASSES (those of scales.inl and classes.inl) defined. No template or inline function
+// of the standard library may be used here.
 //
 // All arithmetic is in double, whatever a cell stores; a stored number is rounded once, when it is stored.
 // A sum over a row adds every fourth entry from the first on, from the second on, and so on: four sums
@@ -9,13 +9,12 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#if defined(__SSE2__) && !defined(FTPRL_PORTABLE)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
 #include "learners/classes.hpp"
 #include "learners/kernel.hpp"
-#include "learners/ledger.hpp"
 #include "learners/scales.hpp"
 
 namespace ftprl {
@@ -47,37 +46,12 @@ inline Lookahead lookahead_of(const Rows& rows) {
 }
 
 // What is hardly ever called, and would take registers from what is.
-#if defined(__GNUC__)
 #define FTPRL_OUTSIDE __attribute__((noinline))
-#else
-#define FTPRL_OUTSIDE
-#endif
 
-// Without vectors of the processor, what works on four lanes is longer than GCC puts inside by itself.
-#if defined(FTPRL_PORTABLE)
-#define FTPRL_LANES_INSIDE FTPRL_INSIDE
-#else
-#define FTPRL_LANES_INSIDE inline
-#endif
-
-// GCC 12 puts lanes together such that numbers of 16 scales with a bound and a loss with a kink differ in their last
-// bit from what the source says (tests/laws/test_labels.py): not in what is marked with this. Plays of several scales
-// would be written one by one and read back as pairs, which waits for the writes: a seventh of the time.
-#if defined(FTPRL_PORTABLE) && defined(__GNUC__) && !defined(__clang__)
-#define FTPRL_LANE_BY_LANE __attribute__((optimize("no-tree-slp-vectorize")))
-#else
-#define FTPRL_LANE_BY_LANE
-#endif
-
-#if defined(__GNUC__)
 inline void fetch(const void* p) { __builtin_prefetch(p, 1, 3); }
 // Into the second level of the cache: many more lines can be on their way there than to the first, where what is read
 // meanwhile would have to wait as well.
 inline void fetch_to_second_level(const void* p) { __builtin_prefetch(p, 0, 2); }
-#else
-inline void fetch(const void*) {}
-inline void fetch_to_second_level(const void*) {}
-#endif
 
 // No gradient is larger than this, so that z, R and S, which add them up, stay in the range of a cell.
 template <class T>
@@ -94,20 +68,6 @@ template <class T>
 inline bool is_small(double slope, double largest) {
     return fabs(slope) * largest <= LARGEST_GRADIENT<T>;
 }
-
-// Whether such rows have a loop of their own. Without vectors of the processor GCC makes slower code of both loops for
-// one scale with a receipt, and for several scales of float64 without one.
-#if defined(FTPRL_PORTABLE)
-template <bool receipt>
-constexpr bool SMALL_ROWS_APART = !receipt;
-template <class T, bool receipt>
-constexpr bool SMALL_ROWS_OF_SCALES_APART = receipt || sizeof(T) == sizeof(float);
-#else
-template <bool receipt>
-constexpr bool SMALL_ROWS_APART = true;
-template <class T, bool receipt>
-constexpr bool SMALL_ROWS_OF_SCALES_APART = true;
-#endif
 
 // The constants of the play, a copy a lane.
 struct Play {
@@ -185,8 +145,8 @@ static_assert(sizeof(Block<double>) == 4 * SCRATCH * sizeof(double), "the scratc
 // raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
 // pieces, and reading a number back that was written in two pieces takes long.
 template <class T, class V, bool unconstrained, bool raise>
-FTPRL_LANES_INSIDE D predict_block(const Play& c, const Limits& limits, const Cell<T>* const* at, Four<V> values,
-                                   int count, Block<T>* kept) {
+FTPRL_INSIDE D predict_block(const Play& c, const Limits& limits, const Cell<T>* const* at, Four<V> values, int count,
+                             Block<T>* kept) {
     Four<T> z, R, M, S;
     gather(at, z, R, M, S);
     D v = wide(values);
@@ -271,7 +231,7 @@ struct RegretSums {
     D drift, linear_size, step_size;
 };
 
-FTPRL_LANES_INSIDE RegretSums no_sums() {
+FTPRL_INSIDE RegretSums no_sums() {
     const D none = all(0.0);
     return {none, none, none, none, none, none};
 }
@@ -325,9 +285,8 @@ FTPRL_INSIDE void add_rounding(const Play& c, const Block<T>& b, D g, D pull, D 
 
 // What one block becomes: z and R after the gradients, as a cell holds them; and the sums of a receipt. Returns the
 // gradients. `small`: none of them is large enough to be cut.
-template <class T, bool unconstrained, bool receipt, bool small>
-FTPRL_INSIDE D step_inside(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
-                           RegretSums& sums) {
+template <class T, bool unconstrained, bool receipt, bool small = false>
+FTPRL_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R, RegretSums& sums) {
     D g = slope * b.v;
     if constexpr (!small) g = cut<T>(g);
     R = narrow<T>(root(b.R * b.R + g * g));
@@ -356,26 +315,9 @@ FTPRL_INSIDE D step_inside(const Play& c, D inverse, D slope, const Block<T>& b,
     return g;
 }
 
-// The same. With a receipt it has to be inside its caller, where the sums are in registers; without one GCC decides
-// better by itself.
-template <class T, bool unconstrained, bool receipt, bool small = false>
-struct Step {
-    static FTPRL_LANES_INSIDE D of(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
-                                   RegretSums& sums) {
-        return step_inside<T, unconstrained, receipt, small>(c, inverse, slope, b, z, R, sums);
-    }
-};
-template <class T, bool unconstrained, bool small>
-struct Step<T, unconstrained, true, small> {
-    static FTPRL_INSIDE D of(const Play& c, D inverse, D slope, const Block<T>& b, Four<T>& z, Four<T>& R,
-                             RegretSums& sums) {
-        return step_inside<T, unconstrained, true, small>(c, inverse, slope, b, z, R, sums);
-    }
-};
-
 // Add the gradients of some entries of a row to the S beside their cells, which are those of records of this type.
 template <class T>
-FTPRL_LANES_INSIDE void add_gradients(const SummedCell<T>*, Cell<T>* const* at, int count, D g) {
+FTPRL_INSIDE void add_gradients(const SummedCell<T>*, Cell<T>* const* at, int count, D g) {
     alignas(32) double gradients[4];
     store(gradients, g);
     for (int j = 0; j < count; ++j) reinterpret_cast<SummedCell<T>*>(at[j])->S += gradients[j];
@@ -397,7 +339,7 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std:
     for (; p < whole; p += 4) {
         fetch_learning(cells, next + p, p + look.ahead < to);
         for (int j = 0; j < 4; ++j) at[j] = cell_of(cells + index[p + j]);
-        const D g = Step<T, unconstrained, receipt, small>::of(c, inverse, slope, *scratch, z, R, sums);
+        const D g = step<T, unconstrained, receipt, small>(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
         add_gradients(cells, at, 4, g);
         ++scratch;
@@ -407,7 +349,7 @@ FTPRL_INSIDE void learn_row(const Rows& rows, const Play& c, Record* cells, std:
         for (int j = SPLIT; j < left; ++j) fetch_to_second_level(cells + next[p + j]);
         Cell<T> none;
         for (int j = 0; j < 4; ++j) at[j] = j < left ? cell_of(cells + index[p + j]) : &none;
-        const D g = Step<T, unconstrained, receipt, small>::of(c, inverse, slope, *scratch, z, R, sums);
+        const D g = step<T, unconstrained, receipt, small>(c, inverse, slope, *scratch, z, R, sums);
         scatter(at, z, R, scratch->M, narrow<T>(wide(scratch->S) + g));
         add_gradients(cells, at, left, g);
     }
@@ -514,7 +456,7 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         any = true;
         const D slope = all(weight * row_loss.slope);
         RegretSums sums = no_sums(), own_sums = no_sums();
-        if (SMALL_ROWS_APART<receipt> && is_small<T>(first(slope), rows.largest)) {
+        if (is_small<T>(first(slope), rows.largest)) {
             learn_row<T, unconstrained, receipt, true>(rows, c, cells, from, to, look, inverse, slope, scratch, sums);
         } else {
             sums =
@@ -522,7 +464,7 @@ Totals learn(const Rows& rows, const Constants& constants, const State& state, c
         }
         if (constants.intercept) {
             D z, R;
-            const D g = Step<double, true, receipt>::of(c, inverse, slope, base, z, R, own_sums);
+            const D g = step<double, true, receipt>(c, inverse, slope, base, z, R, own_sums);
             state.intercept[0] = first(z);
             state.intercept[1] = first(R);
             state.intercept[3] = first(base.S + g);
@@ -592,42 +534,7 @@ Scan scan(const Rows& rows, std::uint64_t dim) {
     return {largest < dim, (beyond >> SIGN) == 0, (large >> SIGN) == 0};
 }
 
-// The cell of a slot in a table of any records.
-template <class T>
-inline Cell<T>& cell_at(const State& state, std::uint64_t slot) {
-    return *reinterpret_cast<Cell<T>*>(static_cast<unsigned char*>(state.cells) + slot * state.stride);
-}
-
-template <class T>
-void weights(const Constants& constants, const State& state, std::uint64_t dim, double* out) {
-    const Play c = play_of(constants);
-    for (std::uint64_t i = 0; i < dim; ++i) {
-        const Cell<T>& cell = cell_at<T>(state, i);
-        const Limits limits = limits_at(c, constants.boxes, i);
-        out[i] = first(play<false>(c, limits, all(cell.z), all(cell.R), all(cell.M)));
-    }
-}
-
 #include "learners/kernel_labels.inl"
-
-// The widest word that every instruction set moves at once.
-#if defined(__GNUC__)
-typedef float Word __attribute__((vector_size(16), may_alias));
-#else
-typedef double Word;
-#endif
-
-template <class T>
-void touch(const Rows& rows, const State& state) {
-    const std::int64_t end = rows.indptr[rows.count];
-    for (std::int64_t p = 0; p < AHEAD && p < end; ++p) fetch_to_second_level(&cell_at<T>(state, rows.indices[p]));
-    for (std::int64_t p = 0; p < end; ++p) {
-        if (p + AHEAD < end) fetch_to_second_level(&cell_at<T>(state, rows.indices[p + AHEAD]));
-        // Through volatile, or the compiler would see that nothing changes and leave it all out.
-        volatile Word* word = reinterpret_cast<volatile Word*>(&cell_at<T>(state, rows.indices[p]));
-        for (std::size_t j = 0; j < sizeof(Cell<T>) / sizeof(Word); ++j) word[j] = word[j];
-    }
-}
 
 }  // namespace
 }  // namespace FTPRL_ISA
@@ -649,11 +556,7 @@ const Kernels FTPRL_KERNELS = {
     {{{FTPRL_FOR(float, float)}, {FTPRL_FOR(float, double)}},
      {{FTPRL_FOR(double, float)}, {FTPRL_FOR(double, double)}}},
     {FTPRL_ISA::scan<float>, FTPRL_ISA::scan<double>},
-    {FTPRL_ISA::weights<float>, FTPRL_ISA::weights<double>},
-    {FTPRL_ISA::weights_labelled<float>, FTPRL_ISA::weights_labelled<double>},
-    {FTPRL_ISA::touch<float>, FTPRL_ISA::touch<double>},
     &FTPRL_SCALES,
-    &FTPRL_LEDGERS,
     &FTPRL_CLASSES,
 };
 

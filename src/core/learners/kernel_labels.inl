@@ -46,14 +46,6 @@ inline D play_at(const Play& c, D z, D rate, D kappa, D s) {
     return play_at<unconstrained>(c, limits_of(c), z, rate, kappa, s);
 }
 
-// What is played in a cell, by the same operations as when its rows are predicted.
-inline D weight_of(const Constants& constants, const Play& c, std::uint64_t cell, D z, D R, D kappa, D s) {
-    const bool bounded = constants.lower >= -DBL_MAX || constants.upper <= DBL_MAX || constants.boxes.kinds != nullptr;
-    const D rate = rate_of(c, R, s);
-    if (constants.l1 == 0.0 && constants.l2 == 0.0 && !bounded) return play_at<true>(c, z, rate, kappa, s);
-    return play_at<false>(c, limits_at(c, constants.boxes, cell), z, rate, kappa, s);
-}
-
 // As add_bounded_rounding; sigma x may be larger than z, where kappa falls.
 template <class T>
 inline void add_labelled_sums(const Block<T>& b, D g, D sigma, D moved, D z, D rate, RegretSums& sums) {
@@ -365,14 +357,5 @@ void score_labelled(const Rows& rows, const Constants& constants, const State& s
                                                                          rows.indptr[r], rows.indptr[r + 1], look,
                                                                          static_cast<Block<T>*>(nullptr), reach);
         scores[r] = within_labels(labels, (part + labels.offset) + shift);
-    }
-}
-
-template <class T>
-void weights_labelled(const Constants& constants, const State& state, std::uint64_t dim, double* out) {
-    const Play c = play_of(constants);
-    for (std::uint64_t i = 0; i < dim; ++i) {
-        const Cell<T>& cell = cell_at<T>(state, i);
-        out[i] = first(weight_of(constants, c, i, all(cell.z), all(cell.R), all(cell.S), all(cell.M)));
     }
 }

@@ -2,13 +2,10 @@
 #define FTPRL_ISA portable
 #define FTPRL_KERNELS kernels_portable
 #define FTPRL_SCALES scales_portable
-#define FTPRL_LEDGERS ledgers_portable
 #define FTPRL_CLASSES classes_portable
-#define FTPRL_PORTABLE
 // In this order: each uses what the one before defines.
 // clang-format off
 #include "learners/kernel.inl"
 #include "learners/scales.inl"
-#include "learners/ledger.inl"
 #include "learners/classes.inl"
 // clang-format on

@@ -14,16 +14,10 @@ namespace ftprl {
 namespace {
 
 const Kernels& kernels_chosen() {
-    switch (instruction_set()) {
 #if defined(FTPRL_X86)
-        case InstructionSet::avx2:
-            return kernels_avx2;
-        case InstructionSet::sse2:
-            return kernels_sse2;
+    if (instruction_set() == InstructionSet::avx2) return kernels_avx2;
 #endif
-        default:
-            return kernels_portable;
-    }
+    return kernels_portable;
 }
 
 bool is_unconstrained(const LearnerOptions& options) {
@@ -31,14 +25,13 @@ bool is_unconstrained(const LearnerOptions& options) {
     return !options.boxed && c.l1 == 0.0 && c.l2 == 0.0 && std::isinf(c.lower) && std::isinf(c.upper);
 }
 
-// The options with what follows from others: a stack needs several scales, lanes that are not used the scale 1, and
-// only quantile loss has a tau.
+// The options with what follows from others: a stack needs several scales and no bounds of single weights, since its
+// score would break them; lanes that are not used have the scale 1, and only quantile loss has a tau.
 LearnerOptions completed(LearnerOptions options) {
     ScaleConstants& c = options.constants;
     c.base.h = c.h[0];
     if (c.base.loss->baseline != BaselineKind::quantile) c.base.tau = 0.5;  // absolute loss: the median
-    c.stack = c.stack && c.count > 1;
-    c.levels = c.levels && c.stack && c.base.loss->rule != LabelRule::none;
+    c.stack = c.count > 1 && !options.boxed;
     c.coin = c.coin && c.count > 1;
     c.dense = c.dense && c.stack;
     for (int k = c.count; k < MOST_SCALES; ++k) c.h[k] = 1.0;
@@ -136,6 +129,17 @@ void Learner::moves(const Rows& rows, bool wide_values, double* out) const {
         score_rows(rows, wide_values, scores.data());
     }
     moves_of({table(), &options_.constants, roots.data(), labels(), lanes}, rows, wide_values, scores.data(), out);
+}
+
+void Learner::weights(int scale, double* out) const {
+    const CellTable cells = table();
+    for (int output = 0; output < outputs(); ++output, out += dim()) {
+        weights_of(cells, options_.constants, unconstrained_, output * scales() + scale, out);
+    }
+}
+
+LedgerSums Learner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
+    return ledger_of(table(), options_.constants, leader, slots, count);
 }
 
 LedgerGroups Learner::groups(int leader, int scale) const {

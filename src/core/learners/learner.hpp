@@ -71,10 +71,8 @@ public:
 
     // The weight of each slot in one scale, an output by a slot; and z, R, S and kappa of the intercept, an output by
     // four by a scale.
-    virtual void weights(int scale, double* out) const = 0;
+    void weights(int scale, double* out) const;
     virtual void intercept(double* out) const = 0;
-    // Read and write back every cell of the rows and compute nothing: the least time that learning could take.
-    virtual void touch(const Rows& rows) = 0;
 
     // The slots that have been learned, in order, into space for all of them; returns how many there are.
     virtual std::size_t touched(std::uint32_t* out) const = 0;
@@ -100,7 +98,7 @@ public:
     virtual std::vector<Columns> columns() const = 0;
 
     // The sums of a receipt against the weights of scale `leader`, over `count` rising slots, or all when null.
-    virtual LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const = 0;
+    LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const;
     // The cells by how often they were seen, compared with the weights of `leader`.
     LedgerGroups groups(int leader, int scale) const;
 

@@ -1,5 +1,5 @@
-// What a receipt needs of a whole table, and of every row: sums over the cells against the weights of one scale, and
-// how often a predicted probability came true.
+// What is read of a whole table: the weights, and what a receipt needs, sums over the cells against the weights of one
+// scale. And what it needs of every row: how often a predicted probability came true.
 #pragma once
 
 #include <cstdint>
@@ -48,30 +48,14 @@ struct LedgerSums {
     double sums[LEDGER_SUMS][MOST_SCALES] = {};
 };
 
-// Some coordinates of a table: numbers `from` to `to` of a list, or of all when it is null.
-struct Coordinates {
-    const std::int64_t* slots;
-    std::int64_t from, to;
-};
+// The `count` cells at `slots`, which rise, or all of them when null; with u the play of scale number `leader` in the
+// same column of classes.
+LedgerSums ledger_of(const CellTable& table, const ScaleConstants& constants, int leader, const std::int64_t* slots,
+                     std::int64_t count);
 
-// Add up cells of one type, with u the play of a cell, or of scale number `leader` in it. The numbers of lanes are
-// those of ScaleKernels; the first index is 1 where labels are in any unit.
-struct LedgerKernels {
-    void (*one[2])(const CellTable&, const Constants&, const Coordinates&, LedgerSums&);
-    void (*several[2][2][4])(const CellTable&, const ScaleConstants&, int leader, const Coordinates&, LedgerSums&);
-};
-
-extern const LedgerKernels ledgers_portable;
-#if defined(FTPRL_X86)
-extern const LedgerKernels ledgers_sse2;
-extern const LedgerKernels ledgers_avx2;
-#endif
-
-// The `count` cells at `slots`, which rise, or all of them when null.
-LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const Constants& constants,
-                     const std::int64_t* slots, std::int64_t count);
-LedgerSums ledger_of(const Kernels& kernels, const CellTable& table, const ScaleConstants& constants, int leader,
-                     const std::int64_t* slots, std::int64_t count);
+// The weight of every slot in one lane, scale k of column c being lane c K + k, as predictions play it.
+// `unconstrained`: there is no l1, no l2 and no bound.
+void weights_of(const CellTable& table, const ScaleConstants& constants, bool unconstrained, int lane, double* out);
 
 // The cells by how often they were seen, a group a power of two from 2^RAREST on: their number, and the shares -S.u,
 // penalty and D.R of scale number `scale`, with u as above.

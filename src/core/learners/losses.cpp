@@ -135,36 +135,33 @@ RowTerm gamma_term(double s, double y, double slope, double, double) {
             (mean + ratio) * (1.0 + std::fabs(d)) * (1.0 + std::fabs(s) + std::fabs(p))};
 }
 
-// ---- the stack: slope, curvature and level ----
+// ---- the stack: slope and curvature ----
 
 constexpr double FLAT = 0.125;          // a kinked loss is taken for this part of the density at its kink
 constexpr double LEAST_LOSS = 0x1p-10;  // in units
 constexpr double LEAST_CURVE = 0x1p-13;
-constexpr double LARGEST_LEVEL = 2.0;
 
-double level_within(const StackPoint& p) { return within((p.y - p.base) / p.unit, -LARGEST_LEVEL, LARGEST_LEVEL); }
-
-StackSlope squared_stack(const StackPoint& p) { return {(p.f - p.y) / p.unit, 1.0, (p.y - p.base) / p.unit}; }
+StackSlope squared_stack(const StackPoint& p) { return {(p.f - p.y) / p.unit, 1.0}; }
 StackSlope absolute_stack(const StackPoint& p) {
     const double slope = p.f > p.y ? 1.0 : (p.f < p.y ? -1.0 : 0.0);
-    return {slope, FLAT * p.unit / above(p.mean_loss, LEAST_LOSS * p.unit), level_within(p)};
+    return {slope, FLAT * p.unit / above(p.mean_loss, LEAST_LOSS * p.unit)};
 }
 StackSlope quantile_stack(const StackPoint& p) {
     const double slope = p.f == p.y ? 0.0 : (p.f > p.y ? 1.0 - p.tau : -p.tau);
     const double shape = p.tau * (1.0 - p.tau);
-    return {slope, FLAT * shape * p.unit / above(p.mean_loss, LEAST_LOSS * p.unit), level_within(p)};
+    return {slope, FLAT * shape * p.unit / above(p.mean_loss, LEAST_LOSS * p.unit)};
 }
 StackSlope huber_stack(const StackPoint& p) {
     const double curve = p.mean_loss <= 1.0 ? 1.0 : FLAT / p.mean_loss;
-    return {within(p.f - p.y, -1.0, 1.0) / p.psi, (p.unit / p.psi) * curve, level_within(p)};
+    return {within(p.f - p.y, -1.0, 1.0) / p.psi, (p.unit / p.psi) * curve};
 }
 StackSlope poisson_stack(const StackPoint& p) {
     const double e = std::exp(p.f);
-    return {(e - p.y) / p.unit, above(e, p.y) / p.unit, (p.y - std::exp(p.base)) / p.unit};
+    return {(e - p.y) / p.unit, above(e, p.y) / p.unit};
 }
 StackSlope gamma_stack(const StackPoint& p) {
     const double ratio = p.y * std::exp(-p.f);
-    return {1.0 - ratio, above(1.0, ratio), p.y * std::exp(-p.base) - 1.0};
+    return {1.0 - ratio, above(1.0, ratio)};
 }
 // The probability of the label at a score that speaks for it by v.
 double chance(double v) {
@@ -173,11 +170,11 @@ double chance(double v) {
 }
 StackSlope hinge_stack(const StackPoint& p) {
     const double right = chance(p.y * p.f), wrong = chance(-p.y * p.f);
-    return {-p.y * wrong, above(right * wrong, LEAST_CURVE), p.y * chance(-p.y * p.base)};
+    return {-p.y * wrong, above(right * wrong, LEAST_CURVE)};
 }
 StackSlope squared_hinge_stack(const StackPoint& p) {
     const double gap = above(1.0 - p.y * p.f, 0.0);
-    return {-p.y * gap, gap > 0.0 ? 1.0 : 0.0, p.y * above(1.0 - p.y * p.base, 0.0)};
+    return {-p.y * gap, gap > 0.0 ? 1.0 : 0.0};
 }
 
 }  // namespace

@@ -35,14 +35,14 @@ enum class LabelRule { none, classes, mean, quantile, median_of_unit, log_mean, 
 // The slope of a row of weight 1 after a step that moves the score by `reach` times it; `unit` is that of the labels.
 using ImplicitSlope = double (*)(double score, double y, double reach, double unit, double tau);
 
-// Where the stack stands: its score, the score without its levels, the label, and the label's unit. `mean_loss` is that
-// of the stack so far, psi that of LabelState.
+// Where the stack stands: its score, the label, and the label's unit. `mean_loss` is that of the stack so far, psi that
+// of LabelState.
 struct StackPoint {
-    double f, base, y, unit, psi, mean_loss, tau;
+    double f, y, unit, psi, mean_loss, tau;
 };
-// The slope and the curvature of the stack's loss in units, and how far the label is above the base.
+// The slope and the curvature of the stack's loss in units.
 struct StackSlope {
-    double slope, curvature, level;
+    double slope, curvature;
 };
 using StackFunction = StackSlope (*)(const StackPoint& at);
 

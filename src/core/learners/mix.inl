@@ -7,7 +7,7 @@ constexpr double LEAST_CURVE = 0x1p-13;     // and takes no row for flatter
 constexpr double STACK_WEIGHT = 0x1p10;     // nor for heavier, or P would lose its last digits
 constexpr double LEAST_CHANCE = 0x1p-900;   // a mixture that gave the label less works with logarithms
 constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
-constexpr double LARGEST_SHARE = 0x1p-10;   // of Share::capped
+constexpr double LARGEST_SHARE = 0x1p-10;
 
 inline double most(double a, double b) { return b > a ? b : a; }
 inline double least(double a, double b) { return b < a ? b : a; }
@@ -57,29 +57,13 @@ inline void divide_by_sum(double* w, int n) {
 // By how much a unit of weighted loss counts is 1 over this.
 inline double heat_of(const Mixture& m) { return m.facts[LARGEST_WEIGHT]; }
 
-inline bool is_bayes(const ScaleConstants& c) { return c.sharing == Share::fixed && c.share == 0.0; }
-
-// -ln sum_j w_j e^-l_j. The weights of the Bayes mixture follow from the totals, and are taken from there: an expert
-// so far behind that its weight is 0 may yet be the only one that is right.
+// -ln sum_j w_j e^-l_j.
 inline double mixed(const ScaleConstants& c, const Mixture& m, const double* l) {
     const int n = experts(c);
     double total = 0.0;
-    if (!is_bayes(c)) {
-        const double low = smallest(l, n);
-        for (int j = 0; j < n; ++j) total += m.w[j] * exp(low - l[j]);
-        return low - log(total);
-    }
-    double behind[MOST_EXPERTS] = {}, sum[MOST_EXPERTS] = {};
-    const double best = smallest(m.seen, n), heat = heat_of(m);
-    double all_weights = 0.0;
-    for (int j = 0; j < n; ++j) {
-        behind[j] = (m.seen[j] - best) / heat;
-        sum[j] = l[j] + behind[j];
-        all_weights += exp(-behind[j]);
-    }
-    const double low = smallest(sum, n);
-    for (int j = 0; j < n; ++j) total += exp(low - sum[j]);
-    return low - log(total / all_weights);
+    const double low = smallest(l, n);
+    for (int j = 0; j < n; ++j) total += m.w[j] * exp(low - l[j]);
+    return low - log(total);
 }
 
 inline double stack_score(const double* u, const double* scores, int count) {
@@ -117,13 +101,6 @@ MixedPrediction predict_mixture(const ScaleConstants& c, const Mixture& m, const
     return prediction;
 }
 
-// The weights of the Bayes mixture: they depend on the totals alone, and no expert is ever out for good.
-inline void weigh(Mixture& m, int n, double heat) {
-    const double low = smallest(m.seen, n);
-    for (int j = 0; j < n; ++j) m.w[j] = heat > 0.0 ? exp((low - m.seen[j]) / heat) : 1.0;
-    divide_by_sum(m.w, n);
-}
-
 // The weights when the rate falls to `ratio` times what it was.
 inline void cool(Mixture& m, int n, double ratio) {
     for (int j = 0; j < n; ++j) m.w[j] = pow(m.w[j], ratio);
@@ -135,32 +112,23 @@ inline void admit(const ScaleConstants& c, Mixture& m, double weight) {
     const double W = m.facts[LARGEST_WEIGHT];
     if (!(weight > W)) return;
     m.facts[LARGEST_WEIGHT] = weight;
-    if (is_bayes(c)) {
-        weigh(m, experts(c), heat_of(m));
-    } else {
-        cool(m, experts(c), W / weight);
-    }
+    cool(m, experts(c), W / weight);
 }
 
 // The part of the weights that is shared out after row t.
-inline double share_of(const ScaleConstants& c, double t) {
-    const double falling = 1.0 / (t + 1.0);
-    return c.sharing == Share::fixed ? c.share : c.sharing == Share::falling ? falling : least(LARGEST_SHARE, falling);
-}
+inline double share_of(double t) { return least(LARGEST_SHARE, 1.0 / (t + 1.0)); }
 
 // The weights after a row in which expert j lost l_j; `power`_j is e^-l_j, or null. t counts this row.
 inline void share_out(const ScaleConstants& c, Mixture& m, const double* l, double weight, double t,
                       const double* power) {
     const int n = experts(c);
-    const double heat = heat_of(m);
-    if (is_bayes(c)) return weigh(m, n, heat);
-    const double low = smallest(l, n), rate = weight / heat;
+    const double low = smallest(l, n), rate = weight / heat_of(m);
     double total = 0.0;
     for (int j = 0; j < n; ++j) {
         m.w[j] *= power != nullptr && rate == 1.0 ? power[j] : exp(rate * (low - l[j]));
         total += m.w[j];
     }
-    const double a = share_of(c, t);
+    const double a = share_of(t);
     for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (m.w[j] / total) + a / n;
 }
 
@@ -228,10 +196,9 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
     // e^-l is the probability of the label, at hand without another exponential, if it is not too small.
     double total = 0.0;
     for (int j = 0; j < n; ++j) total += m.w[j] * power[j];
-    const bool direct = !is_bayes(c) && total >= LEAST_CHANCE;
+    const bool direct = total >= LEAST_CHANCE;
     MixedPrediction prediction = {0.0, direct ? -log(total) : mixed(c, m, l)};
     if (asked) prediction.score = y * (mixed(c, m, other) - prediction.loss);
-    for (int j = 0; j < n; ++j) m.seen[j] += weight * l[j];
     share_out(c, m, l, weight, t, direct ? power : nullptr);
     if (c.stack && judged != scores) {
         newton_now(c, m, scores, y, weight);
@@ -296,9 +263,7 @@ inline void weigh_log_loss(const ScaleConstants& c, Mixture& m, const double* sc
         double tail = 0.0;
         const double value = c.base.loss->at(s[j], y, c.base.tau, tail).value;
         l[j] = total_loss(value, tail);
-        m.seen[j] += is_bayes(c) ? weight * l[j] : 0.0;
     }
-    if (is_bayes(c)) return weigh(m, experts(c), heat_of(m));
     weigh_experts(m, experts(c), l, weight / heat_of(m));
 }
 
@@ -310,8 +275,6 @@ inline void keep_arrival(const ScaleConstants& c, const RowOutputs& out, std::in
     double* to = out.arrivals + out.arrival_of[r] * arrival_numbers(c.count);
     for (int k = 0; k < c.count; ++k) to[k] = scores[k];
     to[c.count] = c.coin ? scores[c.count] : 0.0;
-    to[c.count + 1] = scores[LEVELS_AT];
-    to[c.count + 2] = scores[LEVELS_AT + 1];
 }
 
 // The inputs by which the mixture judges the experts of a row that is learned: those of its arrival, put into
@@ -323,8 +286,6 @@ inline const double* judged_inputs(const ScaleConstants& c, const RowOutputs& ou
     for (int k = 0; k < ROW_INPUTS; ++k) arrival_inputs[k] = scores[k];
     for (int k = 0; k < c.count; ++k) arrival_inputs[k] = from[k];
     if (c.coin) arrival_inputs[c.count] = from[c.count];
-    arrival_inputs[LEVELS_AT] = from[c.count + 1];
-    arrival_inputs[LEVELS_AT + 1] = from[c.count + 2];
     return arrival_inputs;
 }
 

@@ -1,7 +1,6 @@
 // The mixture of every loss but the log loss, whose labels may be in any unit: docs/labels.md, in the same order.
 // Included by mix.inl; rules as there.
 
-constexpr double LEVEL_RATES[] = {0.5, 0.125};
 constexpr std::int64_t LAST_EARLY_REVIEW = 256;
 constexpr double STRETCH_PART = 0x1p-4;  // of D that the offset loses in a stretch of rows
 constexpr double LEAST_STRETCH = 4.0;    // rows; and how many times the longest stretch is too long
@@ -14,9 +13,8 @@ constexpr double LEAST_GAP = 0x1p-30;  // part of the loss so far below which a 
 struct Opinions {
     double expert[MOST_EXPERTS];  // the scales, the stack, the offset, the coin; cut to the range of the labels
     double seen[MOST_SCALES];     // the scores as the stack sees them
-    double base;                  // the stack without its levels
-    double f;
-    double mean;  // the prediction
+    double f;                     // the stack
+    double mean;                  // the prediction
 };
 
 inline bool has_classes(const ScaleConstants& c) { return c.base.loss->rule == LabelRule::classes; }
@@ -30,12 +28,6 @@ inline double stack_unit(const ScaleConstants& c, const LabelState& labels) {
 inline double prediction_of_labels(const ScaleConstants& c, const LabelState& labels) {
     if (!has_classes(c)) return labels.offset;
     return labels.mean > 0.0 ? 1.0 : (labels.mean < 0.0 ? -1.0 : 0.0);
-}
-
-// The levels of the labels so far as inputs of a row.
-inline void put_levels(const Mixture& m, double* scores) {
-    scores[LEVELS_AT] = m.hedge[LEVEL];
-    scores[LEVELS_AT + 1] = m.hedge[SLOW_LEVEL];
 }
 
 // Into `o`, of which only the numbers that there are get a value.
@@ -57,14 +49,10 @@ void put_opinions(const ScaleConstants& c, const Mixture& m, const double* score
     const double labels_alone = prediction_of_labels(c, labels);
     const double coin = c.coin ? cut_to(scores[count], low, high) : 0.0;
     const double* w = m.w + count;
-    o.base = o.f = 0.0;
+    o.f = 0.0;
     if (c.stack) {
-        o.base = o.f = offset + sum;
-        if (columns) o.base = o.f = o.base + stack_unit(c, labels) * columns_score(*m.dense, scores + DENSE_AT);
-        if (c.levels) {
-            const double levels = u[count] * scores[LEVELS_AT] + u[count + 1] * scores[LEVELS_AT + 1];
-            o.f = o.base + stack_unit(c, labels) * levels;
-        }
+        o.f = offset + sum;
+        if (columns) o.f = o.f + stack_unit(c, labels) * columns_score(*m.dense, scores + DENSE_AT);
         const double stack = cut_to(c.base.loss->stack_gain * o.f, low, high);
         mean += *w++ * stack;
         store(o.expert + count, four(stack, labels_alone, coin, 0.0));
@@ -140,7 +128,7 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, const 
     const int n = experts(c);
     const double ln = LOGARITHMS.of[n], label = known_label(*c.base.loss, m.labels, y);
     const bool known = label == y;  // as nearly every label is: its losses are those that there are already
-    double values[MOST_EXPERTS], l[MOST_EXPERTS];
+    double values[MOST_EXPERTS], l[MOST_EXPERTS] = {};
     if (!known) c.base.loss->values(o.expert, n, label, c.base.tau, values);
     const double* of_label = known ? at_label.expert : values;
     for (int j = 0; j < n; ++j) l[j] = weight * of_label[j];
@@ -167,7 +155,7 @@ inline void hedge(const ScaleConstants& c, Mixture& m, const Opinions& o, const 
     } else {
         for (int j = 0; j < n; ++j) w[j] = after[j] / sum;
     }
-    const double a = share_of(c, t);
+    const double a = share_of(t);
     const double each = a / n;
     for (int j = 0; j < n; ++j) w[j] = (1.0 - a) * most(w[j], LEAST_WEIGHT) + each;
 }
@@ -222,26 +210,18 @@ inline double least_loss(const Loss& loss, double y) {
 }
 
 // The Newton step of the stack, whose range is the hull of the labels' ranges before and after this one; `inputs` has
-// the levels and the dense columns of the row.
+// the dense columns of the row.
 inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, const double* inputs,
-                        const LabelState& before, const LabelledRow& row, double t) {
+                        const LabelState& before, const LabelledRow& row) {
     const Loss& loss = *c.base.loss;
     const LabelState& labels = m.labels;
     const double low = row.low, high = row.high, y = row.learned;
     const double weight = least(row.weight, STACK_WEIGHT), unit = stack_unit(c, labels);
     const double ratio = stack_unit(c, before) / unit;
-    const int count = c.count + (c.levels ? 2 : 0);
     alignas(32) double v[DENSE_INPUTS];
     for (int k = 0; k < c.count; ++k) v[k] = (o.seen[k] - before.offset) / unit;
-    if (c.levels) {
-        v[c.count] = ratio * inputs[LEVELS_AT];
-        v[c.count + 1] = ratio * inputs[LEVELS_AT + 1];
-    }
-    StackPoint at = {o.f, o.base, y, labels.unit, labels.psi, 0.0, c.base.tau};
-    if (loss.has_log_link()) {
-        at.f = cut_to(o.f, low, high);
-        at.base = cut_to(o.base, low, high);
-    }
+    StackPoint at = {o.f, y, labels.unit, labels.psi, 0.0, c.base.tau};
+    if (loss.has_log_link()) at.f = cut_to(o.f, low, high);
     if (loss.has_kink()) {
         m.hedge[STACK_WEIGHT_SO_FAR] += weight;
         const double value = value_at(c, cut_to(o.f, low, high), y);
@@ -250,15 +230,10 @@ inline void learn_stack(const ScaleConstants& c, Mixture& m, const Opinions& o, 
     }
     const StackSlope slope = loss.stack(at);
     if (has_columns(c, m.dense)) {
-        for (int k = 0; k <= m.dense->active; ++k) v[count + k] = ratio * inputs[DENSE_AT + k];
+        for (int k = 0; k <= m.dense->active; ++k) v[c.count + k] = ratio * inputs[DENSE_AT + k];
         dense_newton(*m.dense, v, slope.slope, weight * slope.curvature, weight);
     } else {
-        newton(m, v, count, slope.slope, weight * slope.curvature, weight);
-    }
-    if (!c.levels) return;
-    for (int j = 0; j < 2; ++j) {
-        double& level = m.hedge[LEVEL + j];
-        level += most(LEVEL_RATES[j], 1.0 / t) * (slope.level - level);
+        newton(m, v, c.count, slope.slope, weight * slope.curvature, weight);
     }
 }
 
@@ -267,7 +242,7 @@ inline double coin_slope(const ScaleConstants& c, const Mixture& m, double score
     const double s = cut_to(score, row.low, row.high), y = row.learned;
     double tail = 0.0;
     if (has_classes(c)) return c.base.loss->at(s, y, c.base.tau, tail).slope;
-    const StackPoint at = {s, s, y, m.labels.unit, m.labels.psi, 1.0, c.base.tau};
+    const StackPoint at = {s, y, m.labels.unit, m.labels.psi, 1.0, c.base.tau};
     return c.base.loss->stack(at).slope;
 }
 
@@ -279,16 +254,6 @@ inline void weigh_labelled(const ScaleConstants& c, Mixture& m, const Opinions& 
     const int n = experts(c);
     c.base.loss->values(o.expert, n, known_label(*c.base.loss, m.labels, y), c.base.tau, l);
     weigh_experts(m, n, l, weight * LOGARITHMS.of[n] / D);
-}
-
-// What the stack learns from where the label was late: the scores of now. The levels are those of its arrival, which
-// are as old when a row is predicted; `inputs` has what it saw.
-inline Opinions opinions_now(const ScaleConstants& c, const Mixture& m, const double* scores, const double* judged,
-                             double* inputs) {
-    for (int k = 0; k < ROW_INPUTS; ++k) inputs[k] = scores[k];
-    inputs[LEVELS_AT] = judged[LEVELS_AT];
-    inputs[LEVELS_AT + 1] = judged[LEVELS_AT + 1];
-    return opinions_of(c, m, inputs);
 }
 
 // As learn_mixture for the log loss: slopes are for weight 1; `judged` as there. Whether the scales learn from the row
@@ -306,9 +271,8 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
         for (int j = 0; j < n; ++j) m.totals[j] += weight * l[j];
     }
     const bool late = judged != scores;
-    alignas(32) double inputs[ROW_INPUTS];
-    Opinions now;
-    if (late) now = opinions_now(c, m, scores, judged, inputs);
+    Opinions now;  // what the stack learns from where the label was late: the scores of now
+    if (late) put_opinions(c, m, scores, now);
     if (t > 1.0 && !c.frozen) {
         has_classes(c) ? hedge_classes(c, m, o, l, y, weight, t)
                        : hedge(c, m, o, {l, prediction.loss}, o.mean, m.w, y, weight, t);
@@ -328,7 +292,7 @@ MixedPrediction learn_with_labels(const ScaleConstants& c, Mixture& m, const dou
         return prediction;
     }
     if (c.stack && !c.frozen) {
-        learn_stack(c, m, late ? now : o, late ? inputs : judged, before, row, t);
+        learn_stack(c, m, late ? now : o, scores, before, row);
     }
     if (c.coin) slopes[c.count] = coin_slope(c, m, scores[c.count], row);
     for (int k = 0; k < c.count; ++k) {

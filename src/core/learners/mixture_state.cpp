@@ -18,14 +18,12 @@ void divide_by_total(double* w, int count) {
     for (int j = 0; j < count; ++j) w[j] = total > 0.0 ? w[j] / total : 1.0 / count;
 }
 
-void keep_mixture(Mixture& m, int scales, int first, int count, int others, int extra) {
-    const auto keep_columns = [&](double* row) { keep_numbers(row, MOST_COLUMNS, first, count, scales, extra); };
+void keep_mixture(Mixture& m, int scales, int first, int count, int others) {
     for (int k = 0; k < count; ++k) std::copy(m.P[first + k], m.P[first + k] + MOST_COLUMNS, m.P[k]);
-    for (int k = 0; k < extra; ++k) std::copy(m.P[scales + k], m.P[scales + k] + MOST_COLUMNS, m.P[count + k]);
-    for (int k = 0; k < count + extra; ++k) keep_columns(m.P[k]);
-    for (int k = count + extra; k < MOST_COLUMNS; ++k) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
-    keep_columns(m.u);
-    for (double* array : {m.w, m.totals, m.seen}) keep_numbers(array, MOST_EXPERTS, first, count, scales, others);
+    for (int k = 0; k < count; ++k) keep_numbers(m.P[k], MOST_COLUMNS, first, count);
+    for (int k = count; k < MOST_COLUMNS; ++k) std::fill(std::begin(m.P[k]), std::end(m.P[k]), 0.0);
+    keep_numbers(m.u, MOST_COLUMNS, first, count);
+    for (double* array : {m.w, m.totals}) keep_numbers(array, MOST_EXPERTS, first, count, scales, others);
     divide_by_total(m.w, count + others);
     for (auto& sums : m.sums) keep_numbers(sums, MOST_SCALES, first, count);
     std::fill(std::begin(m.block), std::end(m.block), 0.0);
@@ -39,12 +37,11 @@ void keep_constants(ScaleConstants& constants, int first, int count) {
     constants.count = count;
 }
 
-void add_mixture_arrays(std::vector<NamedArray>& arrays, Mixture& m, const ScaleConstants& constants, int columns,
-                        bool receipt) {
+void add_mixture_arrays(std::vector<NamedArray>& arrays, Mixture& m, const ScaleConstants& constants, bool receipt) {
     const int K = constants.count;
     if (constants.stack) {
-        arrays.push_back({"mixture.P", &m.P[0][0], columns, columns, MOST_COLUMNS});
-        arrays.push_back({"mixture.u", m.u, 0, columns, 0});
+        arrays.push_back({"mixture.P", &m.P[0][0], K, K, MOST_COLUMNS});
+        arrays.push_back({"mixture.u", m.u, 0, K, 0});
     }
     if (K > WINDOW) {
         arrays.push_back({"mixture.block", m.block, 0, K, 0});

@@ -17,12 +17,12 @@ void keep_numbers(double* array, int size, int first, int count, int next = 0, i
 // The weights of experts that stay. They may have had none at all: then they begin anew with equal weights.
 void divide_by_total(double* w, int count);
 
-// Only the scales [first, first + count), of which `others` more experts and `extra` more columns of the stack follow.
-void keep_mixture(Mixture& mixture, int scales, int first, int count, int others, int extra);
+// Only the scales [first, first + count), which `others` more experts follow.
+void keep_mixture(Mixture& mixture, int scales, int first, int count, int others);
 void keep_constants(ScaleConstants& constants, int first, int count);
 
-// The arrays of the stack of so many columns, if there is one, of the windows and of the sums of a receipt.
-void add_mixture_arrays(std::vector<NamedArray>& arrays, Mixture& mixture, const ScaleConstants& constants, int columns,
+// The arrays of the stack, if there is one, of the windows and of the sums of a receipt.
+void add_mixture_arrays(std::vector<NamedArray>& arrays, Mixture& mixture, const ScaleConstants& constants,
                         bool receipt);
 // Those of the dense columns, but for what the stack makes of them.
 void add_column_arrays(std::vector<NamedArray>& arrays, DenseBlock& block);

@@ -161,14 +161,6 @@ void MultiClassLearner::score_rows(const Rows& rows, bool wide_values, double* s
                                 static_cast<double*>(buffer.data()));
 }
 
-void MultiClassLearner::weights(int scale, double* out) const {
-    std::vector<double> of_cells(slot_map_.count());
-    for (int column = 0; column < outputs(); ++column, out += dim()) {
-        set().weights(constants(), state(nullptr), slot_map_.count(), column * scales() + scale, of_cells.data());
-        for (std::uint64_t i = 0; i < dim(); ++i) out[i] = of_cells[slot_map_[i]];
-    }
-}
-
 void MultiClassLearner::intercept(double* out) const {
     const int K = scales();
     for (int column = 0; column < outputs(); ++column, out += 4 * K) {
@@ -177,15 +169,6 @@ void MultiClassLearner::intercept(double* out) const {
         std::copy(z + h_.size(), z + h_.size() + K, out + K);
         std::copy(z + 2 * h_.size(), z + 2 * h_.size() + K, out + 2 * K);
         std::fill_n(out + 3 * K, K, 1.0);
-    }
-}
-
-void MultiClassLearner::touch(const Rows& rows) {
-    const std::size_t words = cell_bytes() / sizeof(double);
-    auto* cells = static_cast<volatile double*>(memory_->data());
-    for (std::int64_t p = 0; p < rows.indptr[rows.count]; ++p) {
-        volatile double* cell = cells + slot_map_[rows.indices[p]] * words;
-        for (std::size_t j = 0; j < words; ++j) cell[j] = cell[j];
     }
 }
 
@@ -258,10 +241,6 @@ CellTable MultiClassLearner::table() const {
     return table;
 }
 
-LedgerSums MultiClassLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
-    return ledger_of(*kernels_, table(), constants(), leader, slots, count);
-}
-
 std::vector<NamedArray> MultiClassLearner::mixture() {
     const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
     Mixture& m = mixture_;
@@ -269,7 +248,6 @@ std::vector<NamedArray> MultiClassLearner::mixture() {
             {"u", m.u, 0, K, 0},
             {"w", m.w, 0, K + 1, 0},
             {"totals", m.totals, 0, K + 1, 0},
-            {"seen", m.seen, 0, K + 1, 0},
             {"facts", m.facts, 0, 3, 0},
             {"first", m.first, 0, K + 1, 0},
             {"weighed", m.weighed, 0, K + 1, 0},
@@ -294,9 +272,8 @@ std::vector<NamedArray> MultiClassLearner::saved_arrays() {
     arrays.insert(arrays.end(), {{"intercept", intercept_.data(), parts, columns_in_use() * K, stride},
                                  {"mixture.w", m.w, 0, experts(), 0},
                                  {"mixture.totals", m.totals, 0, experts(), 0},
-                                 {"mixture.seen", m.seen, 0, experts(), 0},
                                  {"mixture.facts", m.facts, 0, 3, 0}});
-    add_mixture_arrays(arrays, m, options_.constants, K, receipt());
+    add_mixture_arrays(arrays, m, options_.constants, receipt());
     add_dense_arrays(arrays);
     return arrays;
 }
@@ -376,7 +353,7 @@ void MultiClassLearner::know_classes(int classes) {
 void MultiClassLearner::keep_scales(int first, int count) {
     const int K = scales(), others = experts() - K;
     lay_out(first, count, columns_in_use(), lanes_of(space_for(columns_in_use()), count));
-    keep_mixture(mixture_, K, first, count, others, 0);
+    keep_mixture(mixture_, K, first, count, others);
     for (auto& sums : rounding_) keep_numbers(sums, MOST_SCALES, first, count);
     keep_constants(options_.constants, first, count);
     fill_lanes();

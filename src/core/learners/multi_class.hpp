@@ -18,9 +18,7 @@ public:
     explicit MultiClassLearner(const LearnerOptions& options);
     std::unique_ptr<Learner> copy() const override;
 
-    void weights(int scale, double* out) const override;
     void intercept(double* out) const override;
-    void touch(const Rows& rows) override;
     std::size_t touched(std::uint32_t* out) const override;
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
@@ -31,7 +29,6 @@ public:
     void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;
     int gradient_width() const override { return columns_in_use() * scales(); }
-    LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
     std::vector<NamedArray> mixture() override;
     std::vector<Columns> saved_columns() const override;
     std::vector<NamedArray> saved_arrays() override;

@@ -38,15 +38,17 @@ MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
     favour_usual_scales();
     if (classes) mixture_.w[K + (options_.constants.stack ? 1 : 0)] += 1.0 - part;
     if (!options_.constants.stack) return;
-    for (int k = 0; k < K; ++k) mixture_.u[k] = 1.0 / K;
-    for (int k = 0; k < stack_columns(); ++k) mixture_.P[k][k] = 1.0 / STACK_RIDGE;
+    for (int k = 0; k < K; ++k) {
+        mixture_.u[k] = 1.0 / K;
+        mixture_.P[k][k] = 1.0 / STACK_RIDGE;
+    }
 }
 
-// With the log loss and the coin the scales that are best on most streams begin with more of the weights. Those of
-// share 0 follow from the losses alone. docs/scales-reference.md.
+// With the log loss and the coin the scales that are best on most streams begin with more of the weights:
+// docs/scales.md.
 void MultiScaleLearner::favour_usual_scales() {
     const ScaleConstants& c = options_.constants;
-    if (labelled() || !c.coin || (c.sharing == Share::fixed && c.share == 0.0)) return;
+    if (labelled() || !c.coin) return;
     double total = 0.0;
     for (int j = 0; j < experts(); ++j) {
         const double away = j < scales() ? std::log(c.h[j] / USUAL_SCALE) / USUAL_WIDTH : 0.0;
@@ -124,27 +126,12 @@ void MultiScaleLearner::score_rows(const Rows& rows, bool wide_values, double* s
     set().score[unconstrained_](of_cells, wide_values, options_.constants, state(rows.indices), scores);
 }
 
-void MultiScaleLearner::weights(int scale, double* out) const {
-    std::vector<double> of_cells(slot_map_.count());
-    set().weights(options_.constants, state(nullptr), slot_map_.count(), scale, of_cells.data());
-    for (std::uint64_t i = 0; i < dim(); ++i) out[i] = of_cells[slot_map_[i]];
-}
-
 void MultiScaleLearner::intercept(double* out) const {
     for (int part = 0; part < 3; ++part) {
         const double* from = intercept_ + part * MOST_SCALES;
         std::copy(from, from + scales(), out + part * scales());
     }
     std::fill_n(out + 3 * scales(), scales(), labelled() ? intercept_[3 * MOST_SCALES] : 1.0);
-}
-
-void MultiScaleLearner::touch(const Rows& rows) {
-    const std::size_t words = own_bytes() / sizeof(double);
-    auto* cells = static_cast<volatile double*>(memory_.data());
-    for (std::int64_t p = 0; p < rows.indptr[rows.count]; ++p) {
-        volatile double* cell = cells + slot_map_[rows.indices[p]] * words;
-        for (std::size_t j = 0; j < words; ++j) cell[j] = cell[j];
-    }
 }
 
 template <class T>
@@ -217,10 +204,6 @@ CellTable MultiScaleLearner::table() const {
 
 GradientSums MultiScaleLearner::gradient_sums() const {
     return {static_cast<double*>(gradients_->data()), static_cast<std::uint64_t>(lanes())};
-}
-
-LedgerSums MultiScaleLearner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
-    return ledger_of(*kernels_, table(), options_.constants, leader, slots, count);
 }
 
 }  // namespace ftprl

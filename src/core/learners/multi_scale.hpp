@@ -24,9 +24,7 @@ public:
     explicit MultiScaleLearner(const LearnerOptions& options);
     std::unique_ptr<Learner> copy() const override;
 
-    void weights(int scale, double* out) const override;
     void intercept(double* out) const override;
-    void touch(const Rows& rows) override;
     std::size_t touched(std::uint32_t* out) const override;
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
@@ -38,7 +36,6 @@ public:
     }
     void use_small_pages() override { slot_map_.use_small_pages(); }  // cells lie close together as it is
     std::vector<Columns> columns() const override;
-    LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
     std::vector<NamedArray> mixture() override;
     std::vector<Columns> saved_columns() const override;
     std::vector<NamedArray> saved_arrays() override;
@@ -73,8 +70,6 @@ private:
     void add_expert_arrays(std::vector<NamedArray>& arrays);
     const ScaleSet& set() const;
     int experts() const;
-    // Whether labels are in their own unit: with every loss but the log loss.
-    int stack_columns() const { return scales() + (options_.constants.levels ? 2 : 0); }
     void keep_lanes(int first, int count);
     void keep_gradients(int old_lanes, int first, int count);
     void keep_experts(int first, int count);

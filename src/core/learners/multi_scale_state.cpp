@@ -46,7 +46,7 @@ std::vector<Columns> MultiScaleLearner::columns() const {
 
 void MultiScaleLearner::expect_columns(int columns, int inputs) {
     if (dense_ == nullptr) return;
-    dense_->inputs = inputs > 0 ? stack_columns() + 1 : 0;
+    dense_->inputs = inputs > 0 ? scales() + 1 : 0;
     dense_->active = inputs > 0 ? inputs - dense_->inputs : 0;
     dense_->watched = columns - dense_->active;
 }
@@ -54,13 +54,11 @@ void MultiScaleLearner::expect_columns(int columns, int inputs) {
 std::vector<NamedArray> MultiScaleLearner::mixture() {
     const int K = scales(), windows = K > WINDOW ? K - WINDOW + 2 : 0;
     Mixture& m = mixture_;
-    const int columns = stack_columns();
     const int most = K + 1 + (labelled() ? 1 : 0) + (coin_ != nullptr ? 1 : 0);
-    return {{"P", &m.P[0][0], columns, columns, MOST_COLUMNS},
-            {"u", m.u, 0, columns, 0},
+    return {{"P", &m.P[0][0], K, K, MOST_COLUMNS},
+            {"u", m.u, 0, K, 0},
             {"w", m.w, 0, most, 0},
             {"totals", m.totals, 0, most, 0},
-            {"seen", m.seen, 0, most, 0},
             {"facts", m.facts, 0, 3, 0},
             {"hedge", m.hedge, 0, HEDGE_FACTS, 0},
             {"first", m.first, 0, most, 0},
@@ -91,10 +89,9 @@ std::vector<NamedArray> MultiScaleLearner::saved_arrays() {
         arrays.push_back({"labels", reinterpret_cast<double*>(&m.labels), 0, static_cast<int>(LABEL_NUMBERS), 0});
         arrays.push_back({"intercept.kappa", intercept_ + 3 * MOST_SCALES, 0, 1, 0});
     } else {
-        arrays.push_back({"mixture.seen", m.seen, 0, experts(), 0});
         arrays.push_back({"mixture.facts", m.facts, 0, 3, 0});
     }
-    add_mixture_arrays(arrays, m, options_.constants, stack_columns(), receipt());
+    add_mixture_arrays(arrays, m, options_.constants, receipt());
     add_expert_arrays(arrays);
     return arrays;
 }
@@ -123,7 +120,7 @@ void MultiScaleLearner::drop_coin() {
     if (coin_ == nullptr) return;
     const int last = experts() - 1;
     Mixture& m = mixture_;
-    for (double* array : {m.w, m.totals, m.seen}) array[last] = 0.0;
+    for (double* array : {m.w, m.totals}) array[last] = 0.0;
     options_.constants.coin = false;
     coin_.reset();
     divide_by_total(m.w, last);
@@ -131,9 +128,9 @@ void MultiScaleLearner::drop_coin() {
 
 // The state of the mixture for the experts that stay; what they weigh together becomes 1 again.
 void MultiScaleLearner::keep_experts(int first, int count) {
-    const int K = scales(), others = experts() - K, extra = stack_columns() - K;  // the stack, the offset; its levels
+    const int K = scales(), others = experts() - K;  // the stack, the offset, the coin
     if (dense_ != nullptr) keep_inputs(*dense_, K, first, count);
-    keep_mixture(mixture_, K, first, count, others, extra);
+    keep_mixture(mixture_, K, first, count, others);
     for (auto& sums : rounding_) keep_numbers(sums, MOST_SCALES, first, count);
     for (auto& sums : row_sums_) keep_numbers(sums, MOST_SCALES, first, count);
 }

@@ -21,26 +21,21 @@ struct Logarithms {
 };
 extern const Logarithms LOGARITHMS;
 
-constexpr int MOST_COLUMNS = MOST_SCALES + 4;           // of the stack: the scales, and its two levels
+constexpr int MOST_COLUMNS = MOST_SCALES;               // of the stack
 constexpr int WINDOW = 4;                               // neighbouring scales that a retirement keeps
 constexpr int MOST_WINDOWS = MOST_SCALES - WINDOW + 2;  // and, last, all scales
 constexpr int BLOCK_ROWS = 1024;
 constexpr double STACK_RIDGE = 4.0;  // the Hessian of the stack begins at this times the identity
 
-enum class Share { fixed, falling, capped };  // a number, 1/(t+1), and the least of 2^-10 and that
-
 struct ScaleConstants {
     Constants base;         // its h is not used
     int count;              // K
     double h[MOST_SCALES];  // 1 in the lanes that are not used
-    Share sharing;
-    double share;  // with Share::fixed
-    bool stack;
-    bool levels;  // whether the stack has two, for a mean that moves; not with the log loss
-    bool coin;    // whether there is a coin-betting expert: experts.hpp
-    bool dense;   // whether the stack sees the dense columns
-    bool frozen;  // whether the rows were learned in an earlier pass, so that the mixture stays as it is
-    bool weighs;  // whether the rows are held out: only the weights of the experts learn from them
+    bool stack;             // with several scales and no bounds of single weights
+    bool coin;              // whether there is a coin-betting expert: experts.hpp
+    bool dense;             // whether the stack sees the dense columns
+    bool frozen;            // whether the rows were learned in an earlier pass, so that the mixture stays as it is
+    bool weighs;            // whether the rows are held out: only the weights of the experts learn from them
 };
 
 // Losses but the log loss.
@@ -50,8 +45,6 @@ enum HedgeFact {
     RECENT_LOSS,  // the loss since the last power of two of the rows
     STACK_LOSS,   // the mean loss of the stack, and its weight
     STACK_WEIGHT_SO_FAR,
-    LEVEL,
-    SLOW_LEVEL,
     STRETCH_LOSS,  // of the offset in the present stretch of rows, how many rows these are, and the longest stretch
     STRETCH_ROWS,
     LONGEST_STRETCH,
@@ -78,7 +71,6 @@ struct Mixture {
     double u[MOST_COLUMNS];                            // its weights
     double w[MOST_EXPERTS];                            // the mixture's weights
     double totals[MOST_EXPERTS];                       // the weighted loss of each expert
-    double seen[MOST_EXPERTS];                         // log loss: the same, as the mixture counts it
     double facts[3];                                   // log loss: Fact
     double hedge[HEDGE_FACTS];                         // other losses: HedgeFact
     double first[MOST_EXPERTS];                        // while held-out rows are weighed: w as the first pass left it,
@@ -98,8 +90,8 @@ enum Fact { LARGEST_WEIGHT, LARGEST_LABEL, GAP };
 // they were when the number of rows was last a power of two.
 enum Span { BEFORE, CURRENT, LATEST };
 
-// What is kept of the experts of a row whose label arrives late: the scores of the scales, the coin's, the two levels.
-constexpr int arrival_numbers(int scales) { return scales + 3; }
+// What is kept of the experts of a row whose label arrives late: the scores of the scales, and the coin's.
+constexpr int arrival_numbers(int scales) { return scales + 1; }
 
 struct ScaleState {
     void* cells;
@@ -116,7 +108,6 @@ struct ScaleSet {
     Totals (*learn[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, const RowOutputs&,
                        double* buffer);
     void (*score[2])(const Rows&, bool wide, const ScaleConstants&, const ScaleState&, double* scores);
-    void (*weights)(const ScaleConstants&, const ScaleState&, std::uint64_t dim, int scale, double* out);
     std::size_t cell_bytes;
 };
 
@@ -127,7 +118,6 @@ struct ScaleKernels {
 
 extern const ScaleKernels scales_portable;
 #if defined(FTPRL_X86)
-extern const ScaleKernels scales_sse2;
 extern const ScaleKernels scales_avx2;
 #endif
 

@@ -92,9 +92,9 @@ FTPRL_INSIDE void predict_entry(const Lanes<L>& c, const BoxTable& boxes, Coordi
 
 // The scores of entries [from, to) without the intercept.
 template <class T, int L, bool unconstrained, bool raise>
-FTPRL_INSIDE void predict_inside(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes,
-                                 Coordinate<T, L>* cells, std::int64_t from, std::int64_t to, std::int64_t end,
-                                 D* score, D* kept) {
+FTPRL_INSIDE void predict(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes,
+                          Coordinate<T, L>* cells, std::int64_t from, std::int64_t to, std::int64_t end, D* score,
+                          D* kept) {
     constexpr std::int64_t far = FAR<Coordinate<T, L>>;
     const std::uint32_t* index = rows.indices;
     const std::uint32_t* next = index + (to + far <= end ? far : 0);
@@ -124,32 +124,6 @@ FTPRL_INSIDE void predict_inside(const Rows& rows, bool wide, const Lanes<L>& c,
     for (int l = 0; l < L; ++l) score[l] = (part[0][l] + part[1][l]) + (part[2][l] + part[3][l]);
 }
 
-template <class T, int L, bool unconstrained>
-inline void predict(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes, Coordinate<T, L>* cells,
-                    std::int64_t from, std::int64_t to, std::int64_t end, D* score) {
-    predict_inside<T, L, unconstrained, false>(rows, wide, c, boxes, cells, from, to, end, score, nullptr);
-}
-
-template <class T, int L, bool unconstrained>
-FTPRL_LANE_BY_LANE inline void predict_narrow(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes,
-                                              Coordinate<T, L>* cells, std::int64_t from, std::int64_t to,
-                                              std::int64_t end, D* score, D* kept) {
-    predict_inside<T, L, unconstrained, true>(rows, wide, c, boxes, cells, from, to, end, score, kept);
-}
-
-// Of a row that will be learned: with cells of float64 it has to be inside its caller, or eight scales are 4 to 7 %
-// slower with SSE2; with cells of float32 it makes no difference.
-template <class T, int L, bool unconstrained>
-FTPRL_INSIDE void predict_learned(const Rows& rows, bool wide, const Lanes<L>& c, const BoxTable& boxes,
-                                  Coordinate<T, L>* cells, std::int64_t from, std::int64_t to, std::int64_t end,
-                                  D* score, D* kept) {
-    if constexpr (sizeof(T) == sizeof(double)) {
-        predict_inside<T, L, unconstrained, true>(rows, wide, c, boxes, cells, from, to, end, score, kept);
-    } else {
-        predict_narrow<T, L, unconstrained>(rows, wide, c, boxes, cells, from, to, end, score, kept);
-    }
-}
-
 // The sums of the gradients of a cell that is learned soon.
 template <int L>
 inline void fetch_gradients(const double* S, std::size_t cell) {
@@ -170,8 +144,7 @@ inline void learn_entries(const Rows& rows, bool wide, const Lanes<L>& c, Coordi
         for (int l = 0; l < L; ++l) {
             const Block<T> b = {wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), v, *kept++, s, s};
             Four<T> z, R;
-            const D g =
-                Step<T, unconstrained, receipt, small>::of(c.play[l], c.inverse[l], slope[l], b, z, R, sums[j][l]);
+            const D g = step<T, unconstrained, receipt, small>(c.play[l], c.inverse[l], slope[l], b, z, R, sums[j][l]);
             store(cell.z + 4 * l, z);
             store(cell.R + 4 * l, R);
             if constexpr (receipt) {
@@ -196,7 +169,7 @@ template <class T, int L, bool unconstrained, bool receipt>
 inline void learn_row(const Rows& rows, bool wide, const Lanes<L>& c, Coordinate<T, L>* cells, std::int64_t from,
                       std::int64_t to, std::int64_t end, const D* slope, const D* kept, double* sums_of_gradients,
                       RegretSums (*sums)[L]) {
-    if (SMALL_ROWS_OF_SCALES_APART<T, receipt> && are_small<T, L>(slope, rows.largest)) {
+    if (are_small<T, L>(slope, rows.largest)) {
         learn_entries<T, L, unconstrained, receipt, true>(rows, wide, c, cells, from, to, end, slope, kept,
                                                           sums_of_gradients, sums);
     } else {
@@ -224,7 +197,7 @@ inline void learn_intercept(const Lanes<L>& c, double* cell, const D* slope, Reg
     for (int l = 0; l < L; ++l) {
         const Block<double> b = intercept_lanes(cell, l, c.play[l]);
         D z, R;
-        const D g = Step<double, true, receipt>::of(c.play[l], c.inverse[l], slope[l], b, z, R, sums[l]);
+        const D g = step<double, true, receipt>(c.play[l], c.inverse[l], slope[l], b, z, R, sums[l]);
         store(cell + 4 * l, z);
         store(cell + MOST_SCALES + 4 * l, R);
         if constexpr (receipt) store(cell + 2 * MOST_SCALES + 4 * l, b.S + g);
@@ -277,10 +250,10 @@ Totals learn_scales(const Rows& rows, bool wide, const ScaleConstants& constants
         const double weight = rows.weight[r];
         const bool learns = y == y && weight > 0.0 && !constants.weighs;
         if (learns) {
-            predict_learned<T, L, unconstrained>(rows, wide, c, constants.base.boxes, cells, from, to, end, score,
-                                                 kept);
+            predict<T, L, unconstrained, true>(rows, wide, c, constants.base.boxes, cells, from, to, end, score, kept);
         } else {
-            predict<T, L, unconstrained>(rows, wide, c, constants.base.boxes, cells, from, to, end, score);
+            predict<T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, from, to, end, score,
+                                                nullptr);
         }
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
@@ -331,25 +304,12 @@ void score_scales(const Rows& rows, bool wide, const ScaleConstants& constants, 
     if (constants.dense) index_columns(*state.experts.dense, index);
     fetch_first_cells(rows, cells);
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        predict<T, L, unconstrained>(rows, wide, c, constants.base.boxes, cells, rows.indptr[r], rows.indptr[r + 1],
-                                     end, score);
+        predict<T, L, unconstrained, false>(rows, wide, c, constants.base.boxes, cells, rows.indptr[r],
+                                            rows.indptr[r + 1], end, score, nullptr);
         add_intercept(c, state.intercept, constants.base.intercept, score);
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
         read_experts<T>(rows, wide, constants, state, index, rows.indptr[r], rows.indptr[r + 1], end, false, scores);
         to[r] = predict_mixture(constants, *state.mixture, scores, 0.0).score;
-    }
-}
-
-template <class T, int L>
-void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, std::uint64_t dim, int scale,
-                      double* out) {
-    const auto* cells = static_cast<const Coordinate<T, L>*>(state.cells);
-    Constants one = constants.base;
-    one.h = constants.h[scale];
-    const Play c = play_of(one);
-    for (std::uint64_t i = 0; i < dim; ++i) {
-        const Limits limits = limits_at(c, constants.base.boxes, i);
-        out[i] = first(play<false>(c, limits, all(cells[i].z[scale]), all(cells[i].R[scale]), all(cells[i].s)));
     }
 }
 
@@ -361,7 +321,6 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
 #define FTPRL_SET(T, L, receipt)                                                                    \
     {{FTPRL_ISA::learn_scales<T, L, false, receipt>, FTPRL_ISA::learn_scales<T, L, true, receipt>}, \
      {FTPRL_ISA::score_scales<T, L, false>, FTPRL_ISA::score_scales<T, L, true>},                   \
-     FTPRL_ISA::weights_of_scale<T, L>,                                                             \
      sizeof(FTPRL_ISA::Coordinate<T, L>)}
 #define FTPRL_SETS(T, receipt) \
     {FTPRL_SET(T, 1, receipt), FTPRL_SET(T, 2, receipt), FTPRL_SET(T, 3, receipt), FTPRL_SET(T, 4, receipt)}
@@ -371,7 +330,6 @@ void weights_of_scale(const ScaleConstants& constants, const ScaleState& state, 
       FTPRL_ISA::learn_labelled<FTPRL_ISA::C<T, L>, T, L, true, kinked, receipt>}, \
      {FTPRL_ISA::score_labelled<FTPRL_ISA::C<T, L>, T, L, false>,                  \
       FTPRL_ISA::score_labelled<FTPRL_ISA::C<T, L>, T, L, true>},                  \
-     FTPRL_ISA::weights_labelled<FTPRL_ISA::C<T, L>>,                              \
      sizeof(FTPRL_ISA::C<T, L>)}
 #define FTPRL_LABELLED_SETS(C, T, kinked, receipt)                                       \
     {FTPRL_LABELLED(C, T, 1, kinked, receipt), FTPRL_LABELLED(C, T, 2, kinked, receipt), \

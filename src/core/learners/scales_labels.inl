@@ -84,10 +84,9 @@ inline bool are_small(const D* slope, double largest, const Units& units) {
 }
 
 template <class C, class T, int L, bool unconstrained, bool kinked, bool receipt, bool small>
-FTPRL_LANE_BY_LANE inline void learn_labelled_entries(const Rows& rows, bool wide, const Lanes<L>& c, C* cells,
-                                                      std::int64_t from, std::int64_t to, std::int64_t end,
-                                                      const Units& units, const D* slope, const D* kept,
-                                                      double* sums_of_gradients, RegretSums (*sums)[L]) {
+inline void learn_labelled_entries(const Rows& rows, bool wide, const Lanes<L>& c, C* cells, std::int64_t from,
+                                   std::int64_t to, std::int64_t end, const Units& units, const D* slope, const D* kept,
+                                   double* sums_of_gradients, RegretSums (*sums)[L]) {
     const std::int64_t next = to + FAR<C> <= end ? FAR<C> : 0;
     for (std::int64_t p = from; p < to; ++p) {
         C& cell = cells[rows.indices[p]];
@@ -115,10 +114,9 @@ FTPRL_LANE_BY_LANE inline void learn_labelled_entries(const Rows& rows, bool wid
 
 // Nearly all rows have small gradients; a shorter loop for them is worth its code where most models are.
 template <class C, class T, int L, bool unconstrained, bool kinked, bool receipt>
-FTPRL_LANE_BY_LANE inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C* cells,
-                                                  std::int64_t from, std::int64_t to, std::int64_t end,
-                                                  const Units& units, const D* slope, const D* kept, double largest,
-                                                  double* sums_of_gradients, RegretSums (*sums)[L]) {
+inline void learn_labelled_row(const Rows& rows, bool wide, const Lanes<L>& c, C* cells, std::int64_t from,
+                               std::int64_t to, std::int64_t end, const Units& units, const D* slope, const D* kept,
+                               double largest, double* sums_of_gradients, RegretSums (*sums)[L]) {
     constexpr bool may_be_small = unconstrained && !receipt;
     if (may_be_small && are_small<T, L>(slope, largest, units)) {
         learn_labelled_entries<C, T, L, unconstrained, kinked, receipt, may_be_small>(
@@ -169,7 +167,7 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
     Mixture& m = *state.mixture;
     Totals batch = {0.0, 0.0, 0};
     alignas(32) double scores[ROW_INPUTS] = {}, arrival[ROW_INPUTS], reaches[4 * L], slopes[DENSE_AT] = {};
-    D score[L], reach[L], slope[L], x[L];
+    D score[L], reach[L], slope[L], x[L] = {};
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);
     fetch_first_cells(rows, cells);
@@ -190,7 +188,6 @@ Totals learn_labelled(const Rows& rows, bool wide, const ScaleConstants& constan
             add_labelled_intercept(c, state.intercept, *own_kappa, score, x, learns ? reach : nullptr);
         }
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
-        put_levels(m, scores);
         read_experts<T>(rows, wide, constants, state, index, from, to, end, learns, scores);
         if (!learns) {
             keep_arrival(constants, out, r, scores);
@@ -244,7 +241,7 @@ void score_labelled(const Rows& rows, bool wide, const ScaleConstants& constants
     const std::int64_t end = rows.indptr[rows.count];
     const Mixture& m = *state.mixture;
     alignas(32) double scores[ROW_INPUTS];
-    D score[L], x[L];
+    D score[L], x[L] = {};
     ColumnIndex index;
     if (constants.dense) index_columns(*state.experts.dense, index);
     fetch_first_cells(rows, cells);
@@ -257,21 +254,7 @@ void score_labelled(const Rows& rows, bool wide, const ScaleConstants& constants
             add_labelled_intercept(c, state.intercept, state.intercept[3 * MOST_SCALES], score, x, nullptr);
         }
         for (int l = 0; l < L; ++l) store(scores + 4 * l, score[l]);
-        put_levels(m, scores);
         read_experts<T>(rows, wide, constants, state, index, rows.indptr[r], rows.indptr[r + 1], end, false, scores);
         to[r] = opinions_of(constants, m, scores).mean;
-    }
-}
-
-template <class C>
-void weights_labelled(const ScaleConstants& constants, const ScaleState& state, std::uint64_t dim, int scale,
-                      double* out) {
-    const auto* cells = static_cast<const C*>(state.cells);
-    Constants one = constants.base;
-    one.h = constants.h[scale];
-    const Play c = play_of(one);
-    for (std::uint64_t i = 0; i < dim; ++i) {
-        out[i] = first(weight_of(constants.base, c, i, all(cells[i].z[scale]), all(cells[i].R[scale]),
-                                 all(kappa_of(cells[i])), all(cells[i].s)));
     }
 }

@@ -74,19 +74,12 @@ void SingleScaleLearner::score_rows(const Rows& rows, bool wide_values, double* 
     score(rows, options_.constants.base, state(), scores);
 }
 
-void SingleScaleLearner::weights(int, double* out) const {
-    const auto* weights = labelled() ? kernels_->weights_labelled : kernels_->weights;
-    weights[wide_cells()](options_.constants.base, state(), dim(), out);
-}
-
 void SingleScaleLearner::intercept(double* out) const {
     out[0] = intercept_[0];
     out[1] = intercept_[1];
     out[2] = intercept_[labelled() ? 4 : 3];
     out[3] = labelled() ? intercept_[3] : 1.0;
 }
-
-void SingleScaleLearner::touch(const Rows& rows) { kernels_->touch[wide_cells()](rows, state()); }
 
 std::size_t SingleScaleLearner::touched(std::uint32_t* out) const {
     const auto* words = static_cast<const std::uint64_t*>(memory_.data());
@@ -148,10 +141,6 @@ CellTable SingleScaleLearner::table() const {
     table.kappa = labelled() ? 3 : -1;
     if (receipt()) table.S = gradient_sums();
     return table;
-}
-
-LedgerSums SingleScaleLearner::ledger(int, const std::int64_t* slots, std::int64_t count) const {
-    return ledger_of(*kernels_, table(), options_.constants.base, slots, count);
 }
 
 std::vector<NamedArray> SingleScaleLearner::mixture() {

@@ -15,9 +15,7 @@ public:
     explicit SingleScaleLearner(const LearnerOptions& options);
     std::unique_ptr<Learner> copy() const override;
 
-    void weights(int scale, double* out) const override;
     void intercept(double* out) const override;
-    void touch(const Rows& rows) override;
     std::size_t touched(std::uint32_t* out) const override;
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
@@ -25,7 +23,6 @@ public:
     std::size_t slot_bytes() const override;
     void use_small_pages() override;
     std::vector<Columns> columns() const override;
-    LedgerSums ledger(int leader, const std::int64_t* slots, std::int64_t count) const override;
     std::vector<NamedArray> mixture() override;
     std::vector<Columns> saved_columns() const override;
     std::vector<NamedArray> saved_arrays() override;

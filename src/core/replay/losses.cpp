@@ -1,4 +1,4 @@
-// docs/labels-reference.md has these formulas in the same order.
+// docs/labels.md has these formulas in the same order.
 #include "replay/losses.hpp"
 
 #include <algorithm>
@@ -75,9 +75,9 @@ double chance_of(double v) {
     return (v < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-StackSlope hinge_stack(const LabelState&, double f, double base, double y, double, double) {
+StackSlope hinge_stack(const LabelState&, double f, double y, double, double) {
     const double right = chance_of(y * f), wrong = chance_of(-y * f);
-    return {-y * wrong, std::max(right * wrong, FLATTEST), y * chance_of(-y * base)};
+    return {-y * wrong, std::max(right * wrong, FLATTEST)};
 }
 
 double hinge_coin(const LabelState&, double score, double y, double) { return y * score < 1.0 ? -y : 0.0; }
@@ -96,9 +96,9 @@ Term squared_hinge_term(const LabelState&, double score, double y, double a, dou
     return {value, value};
 }
 
-StackSlope squared_hinge_stack(const LabelState&, double f, double base, double y, double, double) {
+StackSlope squared_hinge_stack(const LabelState&, double f, double y, double, double) {
     const double gap = margin(f, y);
-    return {-y * gap, gap > 0.0 ? 1.0 : 0.0, y * margin(base, y)};
+    return {-y * gap, gap > 0.0 ? 1.0 : 0.0};
 }
 
 // ---- scores in the unit of the labels ----
@@ -123,12 +123,9 @@ Term squared_term(const LabelState&, double score, double y, double a, double) {
     return {value, value};
 }
 
-StackSlope squared_stack(const LabelState& labels, double f, double base, double y, double, double) {
-    return {(f - y) / labels.unit, 1.0, (y - base) / labels.unit};
+StackSlope squared_stack(const LabelState& labels, double f, double y, double, double) {
+    return {(f - y) / labels.unit, 1.0};
 }
-
-// How far the label is above the base, in units; of kinked losses, which do not look further.
-double near_level(const LabelState& labels, double base, double y) { return cut((y - base) / labels.unit, -2.0, 2.0); }
 
 double absolute_value(double score, double y, double) { return std::fabs(score - y); }
 
@@ -141,9 +138,9 @@ Term absolute_term(const LabelState&, double score, double y, double a, double) 
     return {value, value};
 }
 
-StackSlope absolute_stack(const LabelState& labels, double f, double base, double y, double mean, double) {
+StackSlope absolute_stack(const LabelState& labels, double f, double y, double mean, double) {
     const double U = labels.unit;
-    return {sign(f - y), FLAT * U / std::max(mean, LEAST_LOSS * U), near_level(labels, base, y)};
+    return {sign(f - y), FLAT * U / std::max(mean, LEAST_LOSS * U)};
 }
 
 double quantile_value(double score, double y, double tau) {
@@ -161,9 +158,9 @@ Term quantile_term(const LabelState&, double score, double y, double a, double t
     return {value, value};
 }
 
-StackSlope quantile_stack(const LabelState& labels, double f, double base, double y, double mean, double tau) {
+StackSlope quantile_stack(const LabelState& labels, double f, double y, double mean, double tau) {
     const double U = labels.unit, curvature = FLAT * (tau * (1.0 - tau)) * U / std::max(mean, LEAST_LOSS * U);
-    return {quantile_slope(f, y, tau), curvature, near_level(labels, base, y)};
+    return {quantile_slope(f, y, tau), curvature};
 }
 
 void huber_numbers(LabelState& a, double y, double c, double tau) {
@@ -189,9 +186,9 @@ Term huber_term(const LabelState&, double score, double y, double a, double) {
     return {value, value};
 }
 
-StackSlope huber_stack(const LabelState& labels, double f, double base, double y, double mean, double) {
+StackSlope huber_stack(const LabelState& labels, double f, double y, double mean, double) {
     const double curvature = labels.unit / labels.psi * (mean <= 1.0 ? 1.0 : FLAT / mean);
-    return {cut(f - y, -1.0, 1.0) / labels.psi, curvature, near_level(labels, base, y)};
+    return {cut(f - y, -1.0, 1.0) / labels.psi, curvature};
 }
 
 // ---- scores that are logarithms ----
@@ -226,9 +223,9 @@ Term poisson_term(const LabelState& labels, double score, double y, double a, do
     return log_link_term(mean, e, score - p, score, p, false, labels.unit);
 }
 
-StackSlope poisson_stack(const LabelState& labels, double f, double base, double y, double, double) {
+StackSlope poisson_stack(const LabelState& labels, double f, double y, double, double) {
     const double e = std::exp(f), U = labels.unit;
-    return {(e - y) / U, std::max(e, y) / U, (y - std::exp(base)) / U};
+    return {(e - y) / U, std::max(e, y) / U};
 }
 
 double poisson_least(double y) { return y > 0.0 ? y - y * std::log(y) : 0.0; }
@@ -259,9 +256,9 @@ Term gamma_term(const LabelState&, double score, double y, double a, double) {
     return log_link_term(mean, ratio, score - p, score, p, true, 1.0);
 }
 
-StackSlope gamma_stack(const LabelState&, double f, double base, double y, double, double) {
+StackSlope gamma_stack(const LabelState&, double f, double y, double, double) {
     const double ratio = y * std::exp(-f);
-    return {1.0 - ratio, std::max(1.0, ratio), y * std::exp(-base) - 1.0};
+    return {1.0 - ratio, std::max(1.0, ratio)};
 }
 
 double gamma_least(double y) { return 1.0 + std::log(y); }
@@ -269,14 +266,16 @@ double gamma_least(double y) { return 1.0 + std::log(y); }
 double gamma_linear(double score, double) { return score; }
 
 // The coin takes the slope of the stack's loss, but for hinge loss, which the stack smooths.
-template <StackSlope (*stack)(const LabelState&, double, double, double, double, double)>
+template <StackSlope (*stack)(const LabelState&, double, double, double, double)>
 double stack_coin(const LabelState& labels, double score, double y, double tau) {
-    return stack(labels, score, score, y, 1.0, tau).slope;
+    return stack(labels, score, y, 1.0, tau).slope;
 }
 
 constexpr Loss LOSSES[] = {
     {"logistic", Kind::log_odds, false, false, 1.0, logistic_value, nullptr, nullptr, nullptr, nullptr, nullptr,
      nullptr, nullptr},
+    {"softmax", Kind::classes, false, false, 1.0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+     nullptr},
     {"hinge", Kind::margins, false, false, 4.0, hinge_value, no_numbers, hinge_after_step, hinge_term, hinge_stack,
      hinge_coin, nothing, no_part},
     {"squared_hinge", Kind::margins, false, false, 1.0, squared_hinge_value, no_numbers, squared_hinge_after_step,

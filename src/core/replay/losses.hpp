@@ -12,14 +12,15 @@ struct Term {
     double value, size;
 };
 
-// Slope and curvature of the stack's loss in units of the labels, and how far the label is above the base.
+// Slope and curvature of the stack's loss in units of the labels.
 struct StackSlope {
-    double slope, curvature, level;
+    double slope, curvature;
 };
 
-// How labels and scores belong together: two classes without units (log loss) and with them; scores that are in the
-// unit of the labels; their logarithms, of labels that may be 0 (counts) and of those that are above it.
-enum class Kind { log_odds, margins, labels, log_counts, log_amounts };
+// How labels and scores belong together: two classes without units (log loss), several of them, and two with units;
+// scores that are in the unit of the labels; their logarithms, of labels that may be 0 (counts) and of those that are
+// above it.
+enum class Kind { log_odds, classes, margins, labels, log_counts, log_amounts };
 
 struct Loss {
     const char* name;
@@ -28,19 +29,20 @@ struct Loss {
     bool has_quantile;  // tau is its quantile; 0.5 for the others
     double stack_gain;  // of the coefficients of a stack
     double (*value)(double score, double y, double tau);
-    // What follows below is null for the log loss. Offset, unit and range from one more label of weight c, whose
-    // moments are in the state already.
+    // What follows below is null for the log loss and for classes, which have no value of one score either. Offset,
+    // unit and range from one more label of weight c, whose moments are in the state already.
     void (*learn_numbers)(LabelState& state, double y, double c, double tau);
     // The slope of a row of weight 1 after a step that moves the score by A times the slope.
     double (*slope_after_step)(const LabelState& state, double score, double y, double A, double tau);
     Term (*row_term)(const LabelState& state, double score, double y, double a, double tau);
     // At the stack's score f; `mean` is its mean loss so far.
-    StackSlope (*stack)(const LabelState& state, double f, double base, double y, double mean, double tau);
+    StackSlope (*stack)(const LabelState& state, double f, double y, double mean, double tau);
     double (*coin_slope)(const LabelState& state, double score, double y, double tau);
     double (*least)(double y);                      // the least loss that any score has
     double (*linear_part)(double score, double y);  // what the loss is the difference of something else and
 
-    bool labelled() const { return kind != Kind::log_odds; }
+    bool has_classes() const { return kind == Kind::classes; }
+    bool labelled() const { return kind != Kind::log_odds && kind != Kind::classes; }
     bool has_offset() const { return labelled() && kind != Kind::margins; }
     bool predicts_labels() const { return kind == Kind::labels; }
     bool has_log_link() const { return kind == Kind::log_counts || kind == Kind::log_amounts; }

@@ -56,9 +56,11 @@ Learner::Learner(Settings settings, Cells cells, Totals totals, LabelState* labe
       coin_(coin),
       columns_(columns),
       several_(s_.count() > 1),
-      unconstrained_(s_.unconstrained() && cells_.lower == nullptr),
-      base_{},
-      own_{} {}
+      unconstrained_(s_.unconstrained() && cells_.lower == nullptr) {
+    const auto lanes = static_cast<std::size_t>(s_.lanes());
+    for (auto* part : {&scores_, &reach_, &slopes_, &base_}) part->resize(lanes);
+    for (auto* part : {&own_, &lane_sums_}) part->resize(SUMS * lanes);
+}
 
 // 1 / Q without kappa: h / (unit (beta unit + R)), and 0 where nothing was met.
 double Learner::rate(double h, double R, double unit) const {
@@ -91,7 +93,7 @@ void Learner::raise(const Row& row) {
         T& stored = at<T>(cells_.unit, p);
         double unit = static_cast<double>(stored);
         before_[i] = unit;
-        if (!several_) {
+        if (!s_.counts_rows()) {
             unit = std::max(unit, static_cast<double>(static_cast<T>(a)));
         } else {
             T& rows = at<T>(cells_.rows, p);
@@ -108,18 +110,18 @@ void Learner::raise(const Row& row) {
     }
 }
 
-// The weight of each entry and scale, and the intercept's.
+// The weight of each entry and lane, and the intercept's.
 template <class T>
 void Learner::play_cells(const Row& row) {
-    const int K = s_.count();
+    const int lanes = s_.lanes();
     for (std::int64_t i = 0; i < row.size; ++i) {
         const double unit = unit_[i];
         const double low = cells_.lower == nullptr ? s_.lower : cells_.lower[row.cell[i]];
         const double high = cells_.upper == nullptr ? s_.upper : cells_.upper[row.cell[i]];
-        for (int k = 0; k < K; ++k) {
-            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * K + k;
+        for (int lane = 0; lane < lanes; ++lane) {
+            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * lanes + lane;
             const double z = static_cast<double>(at<T>(cells_.z, c)), R = static_cast<double>(at<T>(cells_.R, c));
-            const double h = s_.scales[k];
+            const double h = s_.scale_of(lane);
             double x = 0.0;
             if (s_.labelled()) {
                 const double own = rate(h, R, unit);
@@ -138,48 +140,55 @@ void Learner::play_cells(const Row& row) {
                 x = held > 0.0 ? pull / held : 0.0;
                 if (!unconstrained_) x = cut(x, low, high);
             }
-            x_[k * row.size + i] = x;
+            x_[lane * row.size + i] = x;
         }
     }
-    for (int k = 0; s_.intercept && k < K; ++k) {
-        const double z = totals_.base[k], R = totals_.base[K + k], h = s_.scales[k];
+    for (int lane = 0; s_.intercept && lane < lanes; ++lane) {
+        const double *own = totals_.base + lane, z = own[0], R = own[lanes], h = s_.scale_of(lane);
         const double held = 1.0 * (s_.beta * 1.0 + R);
-        base_[k] =
-            s_.labelled() ? -(z * rate(h, R, 1.0)) * totals_.base[3 * K + k] : (held > 0.0 ? z * -h / held : 0.0);
+        base_[lane] = s_.labelled() ? -(z * rate(h, R, 1.0)) * own[3 * lanes] : (held > 0.0 ? z * -h / held : 0.0);
     }
 }
 
-void Learner::play(const Row& row, double offset, double* scores, double* reach) {
-    const int K = s_.count();
+// The sum of a row's terms: in order with several classes, and otherwise in fours.
+double Learner::together(const double* terms, std::int64_t count) const {
+    if (!s_.loss->has_classes()) return in_fours(terms, count);
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < count; ++i) sum += terms[i];
+    return sum;
+}
+
+void Learner::play(const Row& row, double offset) {
+    const int lanes = s_.lanes();
     const auto size = static_cast<std::size_t>(row.size);
     if (unit_.size() < size) {
         for (auto* part : {&unit_, &before_, &kappa_}) part->resize(size);
     }
-    if (x_.size() < size * K) {
-        x_.resize(size * K);
+    if (x_.size() < size * lanes) {
+        x_.resize(size * lanes);
         terms_.resize(size * SUMS);
     }
     s_.wide ? raise<double>(row) : raise<float>(row);
     s_.wide ? play_cells<double>(row) : play_cells<float>(row);
-    for (int k = 0; k < K; ++k) {
-        for (std::int64_t i = 0; i < row.size; ++i) terms_[i] = x_[k * row.size + i] * row.value[i];
-        double score = in_fours(terms_.data(), row.size);
+    for (int lane = 0; lane < lanes; ++lane) {
+        for (std::int64_t i = 0; i < row.size; ++i) terms_[i] = x_[lane * row.size + i] * row.value[i];
+        double score = together(terms_.data(), row.size);
         if (s_.labelled()) score = score + offset;
-        scores[k] = s_.intercept ? score + base_[k] : score;
+        scores_[lane] = s_.intercept ? score + base_[lane] : score;
         if (!s_.labelled()) continue;
         for (std::int64_t i = 0; i < row.size; ++i) {
-            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * K + k;
+            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * lanes + lane;
             const double R = s_.wide ? at<double>(cells_.R, c) : static_cast<double>(at<float>(cells_.R, c));
-            terms_[i] = (row.value[i] * row.value[i]) * rate(s_.scales[k], R, unit_[i]);
+            terms_[i] = (row.value[i] * row.value[i]) * rate(s_.scale_of(lane), R, unit_[i]);
         }
-        reach[k] = in_fours(terms_.data(), row.size);
-        if (s_.intercept) reach[k] = reach[k] + rate(s_.scales[k], totals_.base[K + k], 1.0);
+        reach_[lane] = together(terms_.data(), row.size);
+        if (s_.intercept) reach_[lane] += rate(s_.scale_of(lane), totals_.base[lanes + lane], 1.0);
     }
 }
 
 // What a step adds to the sums: docs/receipt.md. `held` is h (Q + l2), `rate` 1 / (Q + l2) with labels in any unit.
-void Learner::add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
-                        double z, double moved, double kept, bool narrow, bool met) {
+void Learner::add_terms(int lane, std::int64_t entry, double h, double held, double rate, double g, double x,
+                        double sigma, double z, double moved, double kept, bool narrow, bool met) {
     const bool labelled = s_.labelled(), free = !labelled && (unconstrained_ || entry < 0);
     const double inverse = labelled ? std::min(rate, LARGEST) : (held > 0.0 ? std::min(h / held, LARGEST) : 0.0);
     const double pulled = labelled ? std::fabs(g) + std::fabs(sigma * x) : std::fabs(g);
@@ -199,21 +208,22 @@ void Learner::add_terms(int k, std::int64_t entry, double h, double held, double
         out[3] = lost * (pull - x) + (tiny ? 0.5 * lost * lost * inverse : 0.0);
         out[5] = std::fabs(z * x) + (tiny ? out[5] : 0.0);
     }
-    for (int j = 0; j < SUMS; ++j) (entry < 0 ? own_[j][k] : terms_[j * terms_.size() / SUMS + entry]) = out[j];
+    for (int j = 0; j < SUMS; ++j)
+        (entry < 0 ? own_[j * s_.lanes() + lane] : terms_[j * terms_.size() / SUMS + entry]) = out[j];
 }
 
 template <class T>
 void Learner::step_cells(const Row& row, const double* slopes, double psi, double kappa) {
-    const int K = s_.count();
+    const int lanes = s_.lanes();
     const double top = cut_of<T>(), most = most_of<T>(), new_kappa = static_cast<double>(static_cast<T>(kappa));
     const bool narrow = sizeof(T) == sizeof(float);
-    for (int k = 0; k < K; ++k) {
-        const double h = s_.scales[k], inverse_h = 1.0 / h;
+    for (int lane = 0; lane < lanes; ++lane) {
+        const double h = s_.scale_of(lane), inverse_h = 1.0 / h;
         for (std::int64_t i = 0; i < row.size; ++i) {
-            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * K + k;
+            const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * lanes + lane;
             const double z = static_cast<double>(at<T>(cells_.z, c)), R = static_cast<double>(at<T>(cells_.R, c));
-            const double unit = unit_[i], x = x_[k * row.size + i];
-            const double g = cut(slopes[k] * row.value[i], -top, top);
+            const double unit = unit_[i], x = x_[lane * row.size + i];
+            const double g = cut(slopes[lane] * row.value[i], -top, top);
             const double counted = s_.labelled() ? cut(g * (1.0 / psi), -top, top) : g;
             const double now = std::max(static_cast<double>(static_cast<T>(std::sqrt(R * R + counted * counted))), R);
             const double sigma = unit * rise(R, now, unit, kappa_[i], new_kappa) * inverse_h;
@@ -231,27 +241,42 @@ void Learner::step_cells(const Row& row, const double* slopes, double psi, doubl
                 if (!unconstrained_) held += h * s_.l2 * (unit * unit);
             }
             const bool met = row.value[i] != 0.0;
-            add_terms(k, i, h, held, own, g, x, sigma, z, moved, static_cast<double>(kept), narrow, met);
+            add_terms(lane, i, h, held, own, g, x, sigma, z, moved, static_cast<double>(kept), narrow, met);
         }
-        sum_up(k, row.size);
+        sum_up(lane, row.size);
     }
     for (std::int64_t i = 0; s_.labelled() && i < row.size; ++i)
         at<T>(cells_.kappa, row.cell[i]) = static_cast<T>(kappa);
 }
 
-void Learner::sum_up(int k, std::int64_t entries) {
+void Learner::sum_up(int lane, std::int64_t entries) {
     for (int j = 0; j < SUMS; ++j) {
-        const double whole = in_fours(terms_.data() + j * terms_.size() / SUMS, entries);
-        totals_.sums[j * s_.count() + k] += s_.intercept ? whole + own_[j][k] : whole;
+        const double whole = together(terms_.data() + j * terms_.size() / SUMS, entries);
+        lane_sums_[j * s_.lanes() + lane] = s_.intercept ? whole + own_[j * s_.lanes() + lane] : whole;
+    }
+}
+
+// Add the sums of a row over all columns of classes, each as often as there are classes that it stands for.
+void Learner::add_lanes() {
+    const int K = s_.count();
+    for (int k = 0; k < K; ++k) {
+        for (int j = 0; j < SUMS; ++j) {
+            double whole = 0.0;
+            for (int c = 0; c < s_.columns(); ++c) whole += s_.copies[c] * lane_sums_[j * s_.lanes() + c * K + k];
+            totals_.sums[j * K + k] += whole;
+        }
+        double slopes = 0.0;
+        for (int c = 0; c < s_.columns(); ++c) slopes += s_.copies[c] * std::fabs(slopes_[c * K + k]);
+        totals_.slopes[k] += slopes;
     }
 }
 
 void Learner::step_base(const double* slopes, double psi, double kappa) {
-    const int K = s_.count();
-    for (int k = 0; k < K; ++k) {
-        double *z = totals_.base + k, *R = z + K, *S = R + K, *own_kappa = S + K;
-        const double h = s_.scales[k], x = base_[k];
-        const double g = cut(slopes[k], -WIDE_CUT, WIDE_CUT);
+    const int lanes = s_.lanes();
+    for (int lane = 0; lane < lanes; ++lane) {
+        double *z = totals_.base + lane, *R = z + lanes, *S = R + lanes, *own_kappa = S + lanes;
+        const double h = s_.scale_of(lane), x = base_[lane];
+        const double g = cut(slopes[lane], -WIDE_CUT, WIDE_CUT);
         const double counted = s_.labelled() ? cut(g * (1.0 / psi), -WIDE_CUT, WIDE_CUT) : g;
         const double now = std::max(std::sqrt(*R * *R + counted * counted), *R);
         const double sigma = rise(*R, now, 1.0, *own_kappa, kappa) * (1.0 / h);
@@ -266,14 +291,14 @@ void Learner::step_base(const double* slopes, double psi, double kappa) {
         *S += g;
         const double held = 1.0 * (s_.beta * 1.0 + now);
         const double own = s_.labelled() ? rate_with(rate(h, now, 1.0), h, kappa, 1.0, true) : 0.0;
-        add_terms(k, -1, h, held, own, g, x, sigma, before, moved, moved, false, true);
+        add_terms(lane, -1, h, held, own, g, x, sigma, before, moved, moved, false, true);
     }
 }
 
 void Learner::step(const Row& row, const double* slopes, double psi, double kappa) {
     if (s_.intercept) step_base(slopes, psi, kappa);
     s_.wide ? step_cells<double>(row, slopes, psi, kappa) : step_cells<float>(row, slopes, psi, kappa);
-    for (int k = 0; k < s_.count(); ++k) totals_.slopes[k] += std::fabs(slopes[k]);
+    add_lanes();
 }
 
 // The coin's score; the bets of the row are left in bets_.
@@ -316,7 +341,7 @@ void Learner::learn_coin(const Row& row, double row_slope) {
 template <class T>
 void Learner::review_columns(const Row& row, std::int64_t t) {
     if (t < FIRST_WATCHED || (t & (t - 1)) != 0) return;
-    settle_columns(columns_, mixture_, s_.count() + (s_.level ? 2 : 0));
+    settle_columns(columns_, mixture_, s_.loss->has_classes() ? 0 : s_.count());
     const int active = columns_.active();
     int count = active;
     for (std::int64_t i = 0; i < row.size && count < MOST_COLUMNS; ++i) {
@@ -333,26 +358,24 @@ void Learner::review_columns(const Row& row, std::int64_t t) {
 }
 
 // The loss of the prediction, and the slopes of a row of weight 1; false where the row teaches nothing but its label.
-bool Learner::learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
-                             double& prediction, double& value) {
+bool Learner::learn_labelled(const Row& row, RowExperts& x, double& prediction, double& value) {
     LabelState& state = *labels_;
-    prediction = cut(scores[0], state.low, state.high);
-    const LabelledRow own = several_ ? learn_label_mixture(s_, mixture_, state, scores, x, row.y, row.weight,
+    prediction = cut(scores_[0], state.low, state.high);
+    const LabelledRow own = several_ ? learn_label_mixture(s_, mixture_, state, scores_.data(), x, row.y, row.weight,
                                                            totals_.tallies[2], prediction)
                                      : learn_label(s_, state, row.y, row.weight);
     value = loss_value(s_, prediction, row.y);
     for (int k = 0; k < s_.count(); ++k) {
-        const double A = row.weight * state.kappa * reach[k];
-        slopes[k] = own.teaches ? implicit_slope(s_, state, start_of(s_, own, scores[k]), own.learned, A) : 0.0;
-        add_row_sums(s_, state, own, row.y, row.weight, scores[k], slopes[k], prediction, value, totals_.row_sums + k,
+        const double A = row.weight * state.kappa * reach_[k];
+        slopes_[k] = own.teaches ? implicit_slope(s_, state, start_of(s_, own, scores_[k]), own.learned, A) : 0.0;
+        add_row_sums(s_, state, own, row.y, row.weight, scores_[k], slopes_[k], prediction, value, totals_.row_sums + k,
                      s_.count());
     }
     return own.teaches;
 }
 
 double Learner::learn(const Row& row, double& prediction) {
-    double scores[MOST] = {}, reach[MOST] = {}, slopes[MOST] = {};
-    play(row, labels_->offset, scores, reach);
+    play(row, labels_->offset);
     const bool coin = coin_.cells != nullptr, dense = columns_.counts != nullptr;
     RowExperts x{columns_, 0.0, 0.0, {}};
     if (coin) x.bet = s_.wide ? coin_score<double>(row) : coin_score<float>(row);
@@ -360,17 +383,21 @@ double Learner::learn(const Row& row, double& prediction) {
     totals_.tallies[2] += 1.0;
     double value = 0.0;
     bool teaches = true;
+    const auto t = static_cast<std::int64_t>(totals_.tallies[2]);
     if (s_.labelled()) {
-        teaches = learn_labelled(row, scores, reach, x, slopes, prediction, value);
+        teaches = learn_labelled(row, x, prediction, value);
+    } else if (s_.loss->has_classes()) {
+        value = learn_classes(s_, mixture_, scores_.data(), x, row, t, slopes_.data(), prediction);
+        s_.known_before = s_.known;
     } else {
-        value = several_ ? learn_mixture(s_, mixture_, scores, x, row.y, row.weight, totals_.tallies[2])
-                         : loss_value(s_, scores[0], row.y);
-        for (int k = 0; k < s_.count(); ++k) slopes[k] = log_slope(scores[k], row.y);
+        value = several_ ? learn_mixture(s_, mixture_, scores_.data(), x, row.y, row.weight, totals_.tallies[2])
+                         : loss_value(s_, scores_[0], row.y);
+        for (int k = 0; k < s_.count(); ++k) slopes_[k] = log_slope(scores_[k], row.y);
         if (coin && s_.intercept) coin_.base[row.y > 0.0 ? 6 : 5] += row.weight;
     }
     if (teaches) {
-        for (int k = 0; k < s_.count(); ++k) slopes[k] *= row.weight;
-        step(row, slopes, labels_->psi, labels_->kappa);
+        for (double& slope : slopes_) slope *= row.weight;
+        step(row, slopes_.data(), labels_->psi, labels_->kappa);
     } else if (!several_) {  // one scale: such a row leaves its cells alone
         for (std::int64_t i = 0; i < row.size; ++i) {
             if (s_.wide) at<double>(cells_.unit, row.cell[i]) = before_[i];
@@ -378,7 +405,6 @@ double Learner::learn(const Row& row, double& prediction) {
         }
     }
     if (coin) s_.wide ? learn_coin<double>(row, x.slope) : learn_coin<float>(row, x.slope);
-    const auto t = static_cast<std::int64_t>(totals_.tallies[2]);
     if (dense) s_.wide ? review_columns<double>(row, t) : review_columns<float>(row, t);
     totals_.tallies[0] += row.weight * value;
     totals_.tallies[1] += row.weight;

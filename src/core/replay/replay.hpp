@@ -1,8 +1,12 @@
 // A second learner, for `ftprl verify`: rows learned once more in simple loops, one entry and one scale after another.
 //
 // It shares no code with src/core/learners, which made the numbers that are checked: what is here is written from
-// docs/scales-reference.md, docs/labels.md and docs/receipt.md, as src/ftprl/receipt/replay.py is, and has its bits.
-// All arrays belong to the caller, who reads its certificate from them.
+// docs/scales.md, docs/labels.md, docs/classes.md, docs/scales.md and docs/receipt.md. All arrays belong to
+// the caller, who reads its certificate from them.
+//
+// A lane is one score of a row: of one scale, and with several classes of one column of classes. A column stands for a
+// class that is known, and the last one for all that may come; cells have a number for each lane, scale by scale within
+// each column.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +28,23 @@ constexpr double LEAST_UNIT = std::numeric_limits<double>::min();  // nothing ca
 struct Settings {
     const Loss* loss;
     double tau, beta, l1, l2, lower, upper;
-    bool intercept, wide, stacked, level, coin, dense;
-    double share;  // below 0: -1 for 1 / (t + 1), -2 for at most 2^-10 of it
+    bool intercept, wide, stacked, coin, dense;
     std::vector<double> scales;
+    std::vector<double> copies;  // how many classes each column stands for; a 1 where there is one score
+    int known_before, known;     // classes that can be predicted for the first row, and for the next ones
 
     bool labelled() const { return loss->labelled(); }
     double quantile() const { return loss->has_quantile ? tau : 0.5; }
     bool unconstrained() const { return l1 == 0.0 && l2 == 0.0 && lower < -LARGEST && upper > LARGEST; }
     int count() const { return static_cast<int>(scales.size()); }
+    int columns() const { return static_cast<int>(copies.size()); }
+    int lanes() const { return count() * columns(); }
+    double scale_of(int lane) const { return scales[lane % count()]; }
+    // Units of features are running means, for which rows are counted, unless there is one scale and one score.
+    bool counts_rows() const { return count() > 1 || loss->has_classes(); }
 };
 
-// The cells that were met: z, R (count numbers each) and S, unit, rows and kappa of each cell; float or double.
+// The cells that were met: z, R and S (a number a lane), unit, rows and kappa of each cell; float or double.
 struct Cells {
     void *z, *R, *unit, *rows, *kappa;
     double* S;
@@ -47,10 +57,10 @@ struct LabelState {
     double offset, unit, low, high, psi, kappa, outliers;
 };
 
-constexpr int HEDGE_NUMBERS = 12;
-// The arrays of a mixture: `seen` and `facts` with the log loss, `hedge` with the others.
+constexpr int HEDGE_NUMBERS = 10;
+// The arrays of a mixture: `facts` with the log loss and with classes, `hedge` with the others.
 struct MixtureState {
-    double *P, *u, *w, *totals, *seen, *facts, *hedge, *block, *windows;
+    double *P, *u, *w, *totals, *facts, *hedge, *block, *windows;
 };
 
 // The coin: four numbers of each cell, float or double; those of the intercept, the largest weighted slope, and
@@ -61,11 +71,15 @@ struct CoinState {
 };
 
 // The dense columns: facts of each, how many are active and watched, the inputs before them and the rows since the last
-// power of two; then u and P of the stack that sees them. Null without.
+// power of two; then u and P of the stack that sees them, one after the other for each column of classes. Null without.
 constexpr int MOST_COLUMNS = 64, COLUMN_FACTS = 8, COLUMN_COUNTS = 4, STACK_INPUTS = 88;
 struct ColumnState {
     double *columns, *counts, *u, *P;
+    int stacks;  // how many u and P there are
 
+    ColumnState of_stack(int j) const {
+        return {columns, counts, u + j * STACK_INPUTS, P + j * STACK_INPUTS * STACK_INPUTS, 1};
+    }
     int active() const { return static_cast<int>(counts[0]); }
     int watched() const { return static_cast<int>(counts[1]); }
     int own() const { return static_cast<int>(counts[2]); }
@@ -91,12 +105,13 @@ public:
     Learner(Settings settings, Cells cells, Totals totals, LabelState* labels, MixtureState mixture, CoinState coin,
             ColumnState columns);
 
-    // One row, all of it; returns the loss of the prediction, and with labels in any unit the prediction.
+    // One row, all of it; returns the loss of the prediction, and unless the loss is the log loss the prediction.
     double learn(const Row& row, double& prediction);
 
 private:
-    // The scores from this offset, and what a slope of 1 moves them by.
-    void play(const Row& row, double offset, double* scores, double* reach);
+    // The score of each lane from this offset, and what a slope of 1 moves it by.
+    void play(const Row& row, double offset);
+    double together(const double* terms, std::int64_t count) const;
     // By slopes times weights, counted in psi, with weights in kappa.
     void step(const Row& row, const double* slopes, double psi, double kappa);
     template <class T>
@@ -109,11 +124,11 @@ private:
     double rate_with(double rate, double h, double kappa, double unit, bool free) const;
     double rise(double R, double now, double unit, double kappa, double new_kappa) const;
     void step_base(const double* slopes, double psi, double kappa);
-    void add_terms(int k, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
+    void add_terms(int lane, std::int64_t entry, double h, double held, double rate, double g, double x, double sigma,
                    double z, double moved, double kept, bool narrow, bool met);
-    bool learn_labelled(const Row& row, const double* scores, const double* reach, RowExperts& x, double* slopes,
-                        double& prediction, double& value);
-    void sum_up(int k, std::int64_t entries);
+    bool learn_labelled(const Row& row, RowExperts& x, double& prediction, double& value);
+    void sum_up(int lane, std::int64_t entries);
+    void add_lanes();
     template <class T>
     double coin_score(const Row& row);
     template <class T>
@@ -130,8 +145,8 @@ private:
     ColumnState columns_;
     bool several_, unconstrained_;
     std::vector<double> unit_, before_, x_, kappa_, terms_, bets_;
-    double base_[MOST];
-    double own_[SUMS][MOST];
+    std::vector<double> scores_, reach_, slopes_, base_;  // of each lane
+    std::vector<double> own_, lane_sums_;                 // SUMS of each lane: of the intercept, of the row
 };
 
 // ---- parts of a row that are not about cells ----
@@ -147,6 +162,9 @@ struct LabelledRow {
     bool teaches;  // more than the label
 };
 LabelledRow learn_label(const Settings& s, LabelState& state, double y, double weight);
+// Learn a label that is not cut; returns what the scores of its row are counted from, and as `share` what a receipt
+// multiplies its weight by.
+double learn_offset(const Loss& loss, LabelState& state, double y, double weight, double tau, double& share);
 // Forget where the labels were; y is the latest, of weight c.
 void begin_anew(LabelState& a, double y, double c);
 // The score at which a slope is taken: what is more than the width of the range beyond it counts.
@@ -170,8 +188,21 @@ double learn_mixture(const Settings& s, const MixtureState& state, const double*
 LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelState& labels, const double* scores,
                                 RowExperts& x, double y, double weight, double t, double& prediction);
 
+// The loss of the mixture of several classes, which then learns the row, and the slopes of all lanes for a weight of 1.
+double learn_classes(const Settings& s, const MixtureState& m, const double* scores, RowExperts& x, const Row& row,
+                     std::int64_t t, double* slopes, double& prediction);
+
 // The part of the weights that is shared out after row t.
-double share_after(const Settings& s, double t);
+double share_after(double t);
+// Rescale the weights of n experts for a new largest weight of a row.
+void admit(const MixtureState& m, double weight, int n);
+// -ln sum w e^-loss
+double mixed_loss(const MixtureState& m, const double* losses, int n);
+// The weights after row t; `chances` are e^-loss, null where they would underflow.
+void weigh(const MixtureState& m, const double* losses, const double* chances, double weight, double t, int n);
+constexpr double LEAST_CHANCE = 0x1p-900;  // a mixture that gave the label less works with logarithms
+constexpr double RIDGE = 4.0;              // the Hessian of the stack begins at this times the identity
+
 // A step of the stack: its inputs v, the slope and the curvature (times the weight) of its loss.
 void newton_step(const MixtureState& m, const double* v, int size, double slope, double curvature, double weight);
 // The same with the columns behind the inputs, if there are any, times `ratio`; v has space for them.

@@ -1,4 +1,4 @@
-// The dense columns of the stack: docs/experts.md, in the same order.
+// The dense columns of the stack: docs/scales.md, in the same order.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace ftprl::replay {
 namespace {
 
-constexpr double RIDGE = 4.0, DEVIATIONS = 8.0, PART = 0.625, LEAST_DEVIATION = 0x1p-20;
+constexpr double DEVIATIONS = 8.0, PART = 0.625, LEAST_DEVIATION = 0x1p-20;
 enum Fact { CELL, CENTRE, DEVIATION, MET, MEAN, SQUARES, ONE_VALUE, DIFFERS };
 enum Count { ACTIVE, WATCHED, OWN, ROWS };
 
@@ -29,11 +29,11 @@ void drop_input(const ColumnState& c, int at) {
 
 // The stack goes on from where it is, with a constant of weight 0.
 void begin(const ColumnState& c, const MixtureState& m, int n) {
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; ++i) {  // none of several classes, whose stack has the scales for itself
         c.u[i] = m.u[i];
         for (int j = 0; j < n; ++j) entry(c, i, j) = m.P[i * n + j];
     }
-    entry(c, n, n) = 1.0 / RIDGE;
+    for (int k = 0; k < c.stacks; ++k) entry(c.of_stack(k), n, n) = 1.0 / RIDGE;
     c.counts[OWN] = n + 1;
 }
 
@@ -97,7 +97,7 @@ void settle_columns(const ColumnState& c, const MixtureState& m, int stack_input
     const double rows = c.counts[ROWS];
     for (int j = c.active() - 1; j >= 0; --j) {
         if (fact_of(c, j)[MET] >= 0.5 * PART * rows) continue;
-        drop_input(c, c.own() + j);
+        for (int k = 0; k < c.stacks; ++k) drop_input(c.of_stack(k), c.own() + j);
         std::copy(fact_of(c, j + 1), fact_of(c, c.active() + c.watched()), fact_of(c, j));
         c.counts[ACTIVE] -= 1.0;
     }
@@ -111,7 +111,7 @@ void settle_columns(const ColumnState& c, const MixtureState& m, int stack_input
         column[CENTRE] = column[MEAN];
         column[DEVIATION] = deviation;
         const int at = c.own() + c.active();
-        entry(c, at, at) = 1.0 / RIDGE;
+        for (int k = 0; k < c.stacks; ++k) entry(c.of_stack(k), at, at) = 1.0 / RIDGE;
         if (j > c.active()) std::copy(column, column + COLUMN_FACTS, fact_of(c, c.active()));
         c.counts[ACTIVE] += 1.0;
     }

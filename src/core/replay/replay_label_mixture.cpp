@@ -7,8 +7,7 @@
 namespace ftprl::replay {
 namespace {
 
-constexpr double LEVEL_RATES[] = {0.5, 0.125};
-constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
+constexpr double LEAST_WEIGHT = 0x1p-1000;  // the majority may have all the weight but that of the mixture
 constexpr double LEAST_GAP = 0x1p-30;       // part of the loss so far below which a gap is rounding
 constexpr std::int64_t FIRST_REVIEW = 16, LAST_REVIEW = 256;  // rows, and their doublings between
 constexpr double STRETCH_PART = 0x1p-4, LEAST_STRETCH = 4.0, TOO_LONG = 4.0;
@@ -19,8 +18,6 @@ enum Hedge {
     RECENT_LOSS,
     STACK_LOSS,
     STACK_WEIGHT,
-    LEVEL,
-    SLOW,
     STRETCH_LOSS,
     STRETCH_ROWS,
     LONGEST,
@@ -31,7 +28,7 @@ enum Hedge {
 static_assert(HEDGES == HEDGE_NUMBERS);
 
 struct Opinions {
-    double prediction, base, stack;  // of the mixture; of the stack without and with levels
+    double prediction, stack;  // of the mixture, of the stack
     double experts[MOST + 3], seen[MOST], bet;
     int count;
 };
@@ -50,14 +47,8 @@ Opinions opinions(const Settings& s, const MixtureState& m, const LabelState& la
         o.seen[k] = offset ? o.experts[k] : cut(scores[k], -STACK_CUT, STACK_CUT);
         sum += u[k] * (o.seen[k] - labels.offset);
     }
-    o.base = o.stack = labels.offset + sum;
-    if (x.columns.started()) {
-        o.base = o.stack = o.base + unit_of(s, labels.unit) * columns_score(x.columns, x.inputs);
-    }
-    if (s.level) {
-        const double levels = u[K] * m.hedge[LEVEL] + u[K + 1] * m.hedge[LEVEL + 1];
-        o.stack = o.base + unit_of(s, labels.unit) * levels;
-    }
+    o.stack = labels.offset + sum;
+    if (x.columns.started()) o.stack = o.stack + unit_of(s, labels.unit) * columns_score(x.columns, x.inputs);
     o.count = K;
     if (s.stacked) {
         o.experts[o.count++] = cut(s.loss->stack_gain * o.stack, labels.low, labels.high);
@@ -115,8 +106,8 @@ void charge(const Settings& s, const MixtureState& m, const LabelState& labels, 
         }
         m.hedge[LARGEST_GAP] = gap;
     }
-    const double a = share_after(s, t);
-    for (int j = 0; j < n; ++j) own[j] = (1.0 - a) * std::max(w[j] / whole, LEAST_WEIGHT) + a / n;
+    const double a = share_after(t);
+    for (int j = 0; j < n; ++j) own[j] = (1.0 - a) * (w[j] / whole) + a / n;
 }
 
 double lead_rate(const MixtureState& m) { return 1.0 / std::max(1.0, m.hedge[LEAD_GAP] / SURE_GAP); }
@@ -175,26 +166,20 @@ void review_past(const MixtureState& m, LabelState& labels, double y, double wei
 }
 
 void learn_stack(const Settings& s, const MixtureState& m, const LabelState& labels, const Opinions& o,
-                 const RowExperts& x, const LabelledRow& row, double y, double row_weight, double t) {
+                 const RowExperts& x, const LabelledRow& row, double y, double row_weight) {
     const int K = s.count();
     const double weight = std::min(row_weight, HEAVIEST), unit = unit_of(s, labels.unit);
     const double ratio = unit_of(s, row.unit) / unit;
-    double v[STACK_INPUTS], f = o.stack, base = o.base;
+    double v[STACK_INPUTS], f = o.stack;
     for (int k = 0; k < K; ++k) v[k] = (o.seen[k] - row.offset) / unit;
-    for (int j = 0; s.level && j < 2; ++j) v[K + j] = ratio * m.hedge[LEVEL + j];
-    if (s.loss->has_log_link()) {
-        f = cut(f, row.low, row.high);
-        base = cut(base, row.low, row.high);
-    }
+    if (s.loss->has_log_link()) f = cut(f, row.low, row.high);
     if (s.loss->kinked) {
         m.hedge[STACK_WEIGHT] += weight;
         const double value = loss_value(s, cut(f, row.low, row.high), y);
         m.hedge[STACK_LOSS] += weight / m.hedge[STACK_WEIGHT] * (value - m.hedge[STACK_LOSS]);
     }
-    const StackSlope own = s.loss->stack(labels, f, base, y, m.hedge[STACK_LOSS], s.quantile());
-    stack_step(m, x, v, K + (s.level ? 2 : 0), ratio, own.slope, weight * own.curvature, weight);
-    for (int j = 0; s.level && j < 2; ++j)
-        m.hedge[LEVEL + j] += std::max(LEVEL_RATES[j], 1.0 / t) * (own.level - m.hedge[LEVEL + j]);
+    const StackSlope own = s.loss->stack(labels, f, y, m.hedge[STACK_LOSS], s.quantile());
+    stack_step(m, x, v, K, ratio, own.slope, weight * own.curvature, weight);
 }
 
 }  // namespace
@@ -215,7 +200,7 @@ LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelS
     add_block(m, losses, weight, s.count(), number);
     const LabelledRow row = learn_label(s, labels, y, weight);
     if (s.loss->predicts_labels() && t > 1.0) review_past(m, labels, row.learned, weight, number);
-    if (row.teaches && s.stacked) learn_stack(s, m, labels, o, x, row, row.learned, weight, t);
+    if (row.teaches && s.stacked) learn_stack(s, m, labels, o, x, row, row.learned, weight);
     if (s.coin) {  // the slope at its score, in units of the labels
         const double bet = cut(o.bet, row.low, row.high);
         x.slope = row.teaches ? weight * s.loss->coin_slope(labels, bet, row.learned, s.quantile()) : 0.0;

@@ -1,4 +1,4 @@
-// The mixture of several scales with the log loss: docs/scales-reference.md, in the same order.
+// The mixture of several scales with the log loss: docs/scales.md, in the same order.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace ftprl::replay {
 namespace {
 
-constexpr double RIDGE = 4.0, LARGEST_SHARE = 0x1p-10, LEAST_CHANCE = 0x1p-900;
+constexpr double LARGEST_SHARE = 0x1p-10;
 constexpr int WINDOW = 4, BLOCK = 1024;
 constexpr double ATANH[] = {0x1.5555555555555p-1, 0x1.9999999999944p-2, 0x1.2492492499d46p-2, 0x1.c71c71bedea97p-3,
                             0x1.745d19937b1fcp-3, 0x1.3b13515f6f9efp-3, 0x1.111abdc8abe16p-3, 0x1.e0a2d581ab68fp-4,
@@ -39,47 +39,6 @@ void normalise(double* w, int n) {
     for (int j = 0; j < n; ++j) w[j] = w[j] / whole;
 }
 
-// Without a share the weights follow from the totals, where none underflows for good.
-void from_totals(const MixtureState& m, int n) {
-    const double heat = m.facts[0], least = least_of(m.seen, n);
-    for (int j = 0; j < n; ++j) m.w[j] = heat > 0.0 ? std::exp((least - m.seen[j]) / heat) : 1.0;
-    normalise(m.w, n);
-}
-
-double by_logarithms(const Settings& s, const MixtureState& m, const double* losses, int n) {
-    double sum = 0.0;
-    if (s.share != 0.0) {
-        const double low = least_of(losses, n);
-        for (int j = 0; j < n; ++j) sum += m.w[j] * std::exp(low - losses[j]);
-        return low - std::log(sum);
-    }
-    const double least = least_of(m.seen, n), heat = m.facts[0];
-    double weights = 0.0, sums[MOST + 2] = {};
-    for (int j = 0; j < n; ++j) {
-        const double behind = (m.seen[j] - least) / heat;
-        sums[j] = losses[j] + behind;
-        weights += std::exp(-behind);
-    }
-    const double low = least_of(sums, n);
-    for (int j = 0; j < n; ++j) sum += std::exp(low - sums[j]);
-    return low - std::log(sum / weights);
-}
-
-void weigh(const Settings& s, const MixtureState& m, const double* losses, const double* chances, double weight,
-           double t, int n) {
-    if (s.share == 0.0) return from_totals(m, n);
-    const double heat = m.facts[0], low = least_of(losses, n);
-    const double rate = heat > 0.0 ? std::min(weight / heat, LARGEST) : 0.0;
-    double w[MOST + 2], whole = 0.0;
-    for (int j = 0; j < n; ++j) {
-        const double power = chances == nullptr || rate != 1.0 ? std::exp(rate * (low - losses[j])) : chances[j];
-        w[j] = m.w[j] * power;
-        whole += w[j];
-    }
-    const double a = share_after(s, t);
-    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (w[j] / whole) + a / n;
-}
-
 void learn_stack(const Settings& s, const MixtureState& m, const double* scores, const RowExperts& x, double f,
                  double y, double row_weight) {
     const double weight = std::min(row_weight, HEAVIEST);
@@ -91,10 +50,34 @@ void learn_stack(const Settings& s, const MixtureState& m, const double* scores,
 
 }  // namespace
 
-double share_after(const Settings& s, double t) {
-    const double falling = 1.0 / (t + 1.0);
-    if (s.share == -1.0) return falling;
-    return s.share == -2.0 ? std::min(LARGEST_SHARE, falling) : s.share;
+double share_after(double t) { return std::min(LARGEST_SHARE, 1.0 / (t + 1.0)); }
+
+void admit(const MixtureState& m, double weight, int n) {
+    if (!(weight > m.facts[0])) return;
+    const double ratio = m.facts[0] / weight;
+    m.facts[0] = weight;
+    for (int j = 0; j < n; ++j) m.w[j] = std::pow(m.w[j], ratio);
+    normalise(m.w, n);
+}
+
+double mixed_loss(const MixtureState& m, const double* losses, int n) {
+    const double low = least_of(losses, n);
+    double sum = 0.0;
+    for (int j = 0; j < n; ++j) sum += m.w[j] * std::exp(low - losses[j]);
+    return low - std::log(sum);
+}
+
+void weigh(const MixtureState& m, const double* losses, const double* chances, double weight, double t, int n) {
+    const double heat = m.facts[0], low = least_of(losses, n);
+    const double rate = heat > 0.0 ? std::min(weight / heat, LARGEST) : 0.0;
+    double w[MOST + 2], whole = 0.0;
+    for (int j = 0; j < n; ++j) {
+        const double power = chances == nullptr || rate != 1.0 ? std::exp(rate * (low - losses[j])) : chances[j];
+        w[j] = m.w[j] * power;
+        whole += w[j];
+    }
+    const double a = share_after(t);
+    for (int j = 0; j < n; ++j) m.w[j] = (1.0 - a) * (w[j] / whole) + a / n;
 }
 
 void newton_step(const MixtureState& m, const double* v, int size, double slope, double curvature, double weight) {
@@ -149,24 +132,14 @@ double learn_mixture(const Settings& s, const MixtureState& m, const double* sco
     if (s.stacked) experts[K] = stack;
     if (s.coin) experts[n - 1] = x.bet;
     for (int j = 0; j < n; ++j) losses[j] = log_loss(experts[j], y);
-    if (weight > m.facts[0]) {
-        const double ratio = m.facts[0] / weight;
-        m.facts[0] = weight;
-        if (s.share == 0.0) {
-            from_totals(m, n);
-        } else {
-            for (int j = 0; j < n; ++j) m.w[j] = std::pow(m.w[j], ratio);
-            normalise(m.w, n);
-        }
-    }
+    admit(m, weight, n);
     for (int j = 0; j < n; ++j) {
         chances[j] = chance_of(y * experts[j]);
         total += m.w[j] * chances[j];
     }
-    const bool directly = s.share != 0.0 && total >= LEAST_CHANCE;
-    const double loss = directly ? -std::log(total) : by_logarithms(s, m, losses, n);
-    for (int j = 0; j < n; ++j) m.seen[j] += weight * losses[j];
-    weigh(s, m, losses, directly ? chances : nullptr, weight, t, n);
+    const bool directly = total >= LEAST_CHANCE;
+    const double loss = directly ? -std::log(total) : mixed_loss(m, losses, n);
+    weigh(m, losses, directly ? chances : nullptr, weight, t, n);
     if (s.stacked) learn_stack(s, m, scores, x, stack, y, weight);
     if (s.coin) x.slope = weight * log_slope(x.bet, y);
     for (int j = 0; j < n; ++j) m.totals[j] += weight * losses[j];

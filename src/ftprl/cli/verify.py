@@ -21,7 +21,6 @@ from ftprl.cli.parameters import argument, command, files, flag, option
 )
 @option("--model", help="Model that the receipt is about, to compare with the replay", type=Path, metavar="MODEL")
 @option("--against", help="Other model, if the receipt compares with one", type=Path, metavar="MODEL2")
-@flag("--numpy", help="Replay with NumPy alone, without any compiled learner; much slower")
 @flag("--json", "as_json", help="Print one line of JSON instead of text")
 @flag("--quiet", "-q", help="Print no progress")
 def verify(
@@ -30,7 +29,6 @@ def verify(
     rows: int | None,
     model: Path | None,
     against: Path | None,
-    numpy: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
@@ -52,7 +50,7 @@ def verify(
         status.show(f"{rows:>12} rows replayed")
 
     listener = None if quiet else show
-    verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener, numpy=numpy)
+    verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener)
     status.clear()
     print(line(verdict.to_dict()) if as_json else verdict)
     return {"confirmed": 0, "refused": 1}.get(verdict.status, 3)

@@ -6,13 +6,12 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar, final
 
 from ftprl.cluster.jobs import ReadingTotals, ordered_results
-from ftprl.data.batches import BatchesSource
 from ftprl.data.protocol import Source
-from ftprl.data.remote import Work, Workers
+from ftprl.data.source import JobSource, Work
 from ftprl.errors import InvalidInput
 from ftprl.extras import extra_imports
 from ftprl.version import __version__
@@ -47,41 +46,43 @@ class Cluster:
 
 @contextlib.contextmanager
 def connect(workers: int | None, source: Source) -> Iterator[Cluster]:
-    """Have the workers of a cluster read the data of a source; batches, parsed before, are read by this process.
+    """Have the workers of a cluster read the data of a source.
 
     Without `workers` there is one for each processor of the cluster but one, which learns.
     """
     if workers is not None and workers < 1:
         raise InvalidInput("threads= needs at least 1 with engine=ray, got 0; pass 1.", option=("threads", "engine"))
-    use_workers = _reader_of(source)
-    with extra_imports:
-        import ray
+    readable = _readable(source)
+    ray = _imported()
     is_ours = not ray.is_initialized()
     if is_ours:
         _initialise(ray, workers)
     try:
         _check_versions(ray)
-        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        cluster = Cluster(ray, workers or max(1, int(resources.get("CPU", 2)) - 1))
-        use_workers(cluster)
+        cluster = Cluster(ray, workers or max(1, int(ray.cluster_resources().get("CPU", 2)) - 1))
+        readable.use_workers(cluster)
         yield cluster
     finally:
-        use_workers(None)
+        readable.use_workers(None)
         if is_ours:
             ray.shutdown()
 
 
-def _reader_of(source: Source) -> Callable[[Workers | None], None]:
-    """Return the method that has the data of a source read by workers."""
-    if isinstance(source, BatchesSource):
-        return lambda workers: None
-    use_workers: Callable[[Workers | None], None] | None = getattr(source, "use_workers", None)
-    if use_workers is None or not source.can_be_read_again:
+def _readable(source: Source) -> JobSource:
+    """Return a source, if workers can read its data."""
+    if not isinstance(source, JobSource) or not source.suits_workers or not source.can_be_read_again:
         what = "standard input or a pipe" if source.files else "data in memory"
         raise InvalidInput(
             f"engine=ray needs files that every worker can open, got {what}; save it to a file.", option="engine"
         )
-    return use_workers
+    return source
+
+
+def _imported() -> Any:
+    """Return the module of Ray; a missing one is one line that names the extra."""
+    with extra_imports:
+        import ray
+    return ray
 
 
 def _initialise(ray: Any, workers: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Digests of rows and of text."""
+"""Digests of rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ class BatchDigest:
 
 @final
 class RowDigest(NamedTuple):
-    """A quick digest of rows, the same however they are cut into batches; like `TextDigest`, it notices accidents."""
+    """A quick digest of rows, the same however they are cut into batches.
+
+    It notices data that has changed, but is no proof against someone who makes up two streams with the same digest.
+    """
 
     rows: int = 0
     entries: int = 0
@@ -73,30 +76,6 @@ class RowDigest(NamedTuple):
     def to_list(self) -> list[int]:
         """As JSON values."""
         return list(self)
-
-
-@final
-class TextDigest(NamedTuple):
-    """A digest of text read so far: of the files before, and the fingerprint of the present one.
-
-    Fingerprints of parts add up, so that parts may be read by several threads. It is as quick as a sum of bytes and
-    notices data that has changed, but is no proof against someone who makes up two texts with the same digest.
-    """
-
-    earlier: int = 0
-    present: int = 0
-
-    def plus(self, fingerprint: int) -> TextDigest:
-        """With one more part of the present file."""
-        return TextDigest(self.earlier, (self.present + fingerprint) % _MODULUS)
-
-    def next_file(self, length: int) -> TextDigest:
-        """At the begin of the next file, when the present one has that many bytes of text."""
-        return TextDigest(((self.earlier * _FACTOR + self.present) * _FACTOR + length + 1) % _MODULUS, 0)
-
-    def to_list(self) -> list[int]:
-        """As JSON values."""
-        return [self.earlier, self.present]
 
 
 def whole_numbers(saved: Any, count: int) -> list[int]:

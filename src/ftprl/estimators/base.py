@@ -272,7 +272,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not all(model.engine.receipt for model in self.models_):  # who lists attributes expects this kind of error
             raise AttributeError("a certificate needs receipt=True, got an estimator without it; fit it with that.")
-        return [own_certificate(model.engine, unit_values=False) for model in self.models_]
+        return [own_certificate(model.engine) for model in self.models_]
 
     @property
     def progressive_loss_(self) -> float:

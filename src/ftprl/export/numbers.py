@@ -100,10 +100,8 @@ def _mixing(engine: Engine) -> dict[str, Any]:
         "stack_unit": unit,
         "stack_gain": loss.stack_gain,
         "classes": has_classes,
-        "levels": state["hedge"][5:7].tolist() if spec.level else None,
         "u": state["u"].tolist() if spec.stacked else [],
         "w": engine.saved_arrays["mixture.w"].tolist() if spec.several else [1.0],
-        "behind": None,
         "calibration": _calibration(engine),
         **_dense(engine),
     }
@@ -111,9 +109,6 @@ def _mixing(engine: Engine) -> dict[str, Any]:
         settings["labels"] = {name: facts[name] for name in ("offset", "lowest", "highest")}
         sign = float((facts["mean"] > 0) - (facts["mean"] < 0))
         settings["labels_predict"] = sign if has_classes else facts["offset"]
-    elif spec.several and spec.share == 0.0:  # the weights follow from the losses
-        seen = engine.saved_arrays["mixture.seen"]
-        settings["behind"] = ((seen - seen.min()) / float(engine.saved_arrays["mixture.facts"][0])).tolist()
     return settings
 
 
@@ -127,10 +122,6 @@ def _mixing_of_classes(model: Model) -> dict[str, Any]:
     idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
     u: list[list[float]] = arrays["dense.class_u"].tolist() if "dense.class_u" in arrays else []
     columns = arrays["dense.columns"][: len(u[0]) - 1, :3].tolist() if u and len(u[0]) > 1 else []
-    behind = None
-    if spec.several and spec.share == 0.0:  # the weights follow from the losses
-        seen = arrays["mixture.seen"]
-        behind = ((seen - seen.min()) / float(arrays["mixture.facts"][0])).tolist()
     return {
         "loss": spec.loss,
         "one_vs_rest": spec.scalar_loss().one_vs_rest,
@@ -146,7 +137,6 @@ def _mixing_of_classes(model: Model) -> dict[str, Any]:
         "stack": spec.stacked,
         "u": engine.state["u"][:K].tolist() if spec.stacked else [],
         "w": arrays["mixture.w"].tolist() if spec.several else [1.0],
-        "behind": behind,
         "calibration": None,
         "dense": [[int(cell), mean, deviation] for cell, mean, deviation in columns],
         "dense_u": u,
@@ -171,7 +161,7 @@ def _dense(engine: Engine) -> dict[str, Any]:
     u: list[float] = arrays["dense.u"].tolist() if spec.dense and "dense.u" in arrays else []
     if not u:
         return {"dense": [], "dense_u": []}
-    own = len(spec.scales) + (2 if spec.level else 0)
+    own = len(spec.scales)
     columns = arrays["dense.columns"][: len(u) - own - 1, :3].tolist()
     return {
         "u": u[:own],

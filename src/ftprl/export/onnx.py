@@ -189,9 +189,6 @@ def _stack(g: _Graph, s: dict[str, Any], seen: str, value_of: Any) -> str:
             value = g.cut(g.node("Div", distance, g.constant(deviation)), -_CUT, _CUT)
             total = g.node("Add", total, g.node("Mul", value, g.constant(u)))
         f = g.node("Add", f, g.node("Mul", total, g.constant(s["stack_unit"])))
-    if s["levels"]:
-        levels = s["u"][s["scales"]] * s["levels"][0] + s["u"][s["scales"] + 1] * s["levels"][1]
-        f = g.node("Add", f, g.constant(s["stack_unit"] * levels))
     return f
 
 
@@ -208,7 +205,7 @@ def _mixed_odds(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str
     if s["coin"]:
         experts.append(_columns_of(g, scores, count, count + 1))
     odds = g.node("Concat", *experts, axis=1)
-    w = np.array(s["w"]) if s["behind"] is None else np.exp(-np.array(s["behind"]))
+    w = np.array(s["w"])
     with np.errstate(divide="ignore"):
         logs = np.maximum(np.log(w / w.sum()), -1e300)
     one = g.constant(1.0)
@@ -249,7 +246,7 @@ def _log_chances(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> st
                 added = g.node("Add", added, g.node("Mul", value, g.constant(u[:, None])))
             f = g.node("Add", f, added)
         logs = g.node("Concat", logs, _log_softmax(g, f, copies), axis=2)
-    w = np.array(s["w"]) if s["behind"] is None else np.exp(-np.array(s["behind"]))
+    w = np.array(s["w"])
     with np.errstate(divide="ignore"):
         weights = g.constant(np.maximum(np.log(w / w.sum()), -1e300))
     mixed = g.node("ReduceLogSumExp", g.node("Add", logs, weights), axes=[2], keepdims=0)

@@ -429,20 +429,10 @@ def _mixed_odds(scores, values):
 
 def _mixed_loss(losses):
     """-ln sum w e^-l."""
-    total = 0.0
-    if SETTINGS["behind"] is None:
-        low = min(losses)
-        for weight, loss in zip(SETTINGS["w"], losses):
-            total += weight * math.exp(low - loss)
-        return low - math.log(total)
-    sums = [loss + behind for loss, behind in zip(losses, SETTINGS["behind"])]
-    whole = 0.0
-    for behind in SETTINGS["behind"]:
-        whole += math.exp(-behind)
-    low = min(sums)
-    for one in sums:
-        total += math.exp(low - one)
-    return low - math.log(total / whole)
+    total, low = 0.0, min(losses)
+    for weight, loss in zip(SETTINGS["w"], losses):
+        total += weight * math.exp(low - loss)
+    return low - math.log(total)
 
 
 def _mixed_mean(scores, values):
@@ -458,8 +448,6 @@ def _mixed_mean(scores, values):
         f = offset + total
         if SETTINGS["dense_u"]:
             f = f + SETTINGS["stack_unit"] * _columns_score(values, SETTINGS["dense_u"])
-        if SETTINGS["levels"]:
-            f = f + SETTINGS["stack_unit"] * (u[count] * SETTINGS["levels"][0] + u[count + 1] * SETTINGS["levels"][1])
         experts.append(_cut(SETTINGS["stack_gain"] * f, low, high))
     experts.append(SETTINGS["labels_predict"])
     experts += [_cut(s, low, high) for s in scores[count:]]
@@ -527,8 +515,7 @@ def _log_chances(entries):
         total = 0.0
         for w, (_, chances) in zip(SETTINGS["w"], experts):
             total += w * chances[c]
-        direct = SETTINGS["behind"] is None and total >= 2.0**-900
-        result.append(math.log(total) if direct else -_mixed_loss([-logs[c] for logs, _ in experts]))
+        result.append(math.log(total) if total >= 2.0**-900 else -_mixed_loss([-logs[c] for logs, _ in experts]))
     return result
 
 

@@ -16,7 +16,7 @@ def compacted(engine: Engine) -> Engine:
     It scores every row to the bit as before. What a dropped cell had learned is lost, so learning from here on would
     give another model.
     """
-    new = Engine(engine.spec, retire=engine.retire, classes=engine.classes)
+    new = Engine(engine.spec, classes=engine.classes)
     with engine.unchanged():
         arrays, slots = engine.saved_arrays, needed(engine)
         if engine.spec.dense:

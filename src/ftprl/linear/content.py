@@ -1,6 +1,6 @@
 """What the JSON part of a model file may be, field by field: settings, history, the state of a run, its provenance.
 
-`Model.load` checks it before anything is made of it. Files of earlier versions lack some fields, which are optional.
+`Model.load` checks it before anything is made of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from ftprl.schema import (
     whole,
 )
 
-CHECKPOINT_VERSION = 2
 MOST_RUNS = 100_000
 MOST_FILES = 100_000  # of a run
 MOST_PASSES = 10_000  # of a run with a receipt
@@ -65,9 +64,8 @@ SPEC = fields(
         **dict.fromkeys(("beta", "l1", "l2", "tau"), _PARAMETER),
         **dict.fromkeys(("lower", "upper"), either(nothing, number())),
         "bounds": listed(row(text(), *[either(nothing, number())] * 2), MOST_BOUNDS),
-        **dict.fromkeys(("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"), flag),
+        **dict.fromkeys(("intercept", "float64", "coin", "dense", "coin_retired"), flag),
         "seed": _64_BIT,
-        "share": either(one_of("auto", "capped"), _PARAMETER),
         "retired": listed(_PARAMETER, 16),
         "classes": whole(0, 10_000),
         "calibrate": one_of("none", "platt", "isotonic"),
@@ -100,9 +98,9 @@ READING = fields({}, {**_READING, **_TABLE})
 READING_OF_RECEIPT = fields(_READING, _TABLE)  # written by `train`, which knows all of it
 
 _WEIGHT = number(0.0)
-# Loss, weight and rows, then the loss of the baseline and the least possible loss, which older files have not.
+# Loss, weight and rows, then the loss of the baseline and the least possible loss, where they are known.
 _TOTALS = either(row(number(), _WEIGHT, whole()), row(number(), _WEIGHT, whole(), number(), number()))
-_MONITOR = listed(number(), MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`; none in an older file
+_MONITOR = listed(number(), MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`
 HISTORY = either(
     fields({}),
     fields(
@@ -113,19 +111,11 @@ HISTORY = either(
 
 # ---- the state of an unfinished run, in a checkpoint ----
 
-_TEXT_POSITION = fields(
-    {
-        **dict.fromkeys(("file", "offset", "line", "skip", "rows", "bad"), whole()),
-        "negative": one_of(-1.0, 0.0, 1.0, -1, 0, 1),
-        "first_bad": either(nothing, row(whole(), whole(), name)),
-    },
-    {"digest": listed(_64_BIT, 4, 4)},
-)
 _ROW_DIGEST = listed(_64_BIT, 3, 3)
 _ROW_POSITION = fields({"rows": whole()})
-_FRAME_POSITION = fields(
+_JOB_POSITION = fields(
     {
-        **dict.fromkeys(("file", "group", "record", "skip", "rows", "bad"), whole()),
+        **dict.fromkeys(("file", "part", "offset", "line", "skip", "rows", "bad"), whole()),
         "negative": one_of(-1.0, 0.0, 1.0, -1, 0, 1),
         "first_bad": either(nothing, name),
         **dict.fromkeys(("digest", "end"), either(nothing, _ROW_DIGEST)),
@@ -147,7 +137,7 @@ def checkpoint_shape(format: Any) -> Shape:
             **dict.fromkeys(("passed", "rows", "refused"), whole()),
             "refusal": either(nothing, name),
             "classes": whole(0, 3),
-            "position": either(_TEXT_POSITION, _ROW_POSITION, _FRAME_POSITION) if known else _OWN,
+            "position": either(_ROW_POSITION, _JOB_POSITION) if known else _OWN,
             "progressive": either(nothing, _TOTALS),
         },
         {
@@ -155,7 +145,7 @@ def checkpoint_shape(format: Any) -> Shape:
             "reviews": listed(_TOTALS, MOST_REVIEWS),
             "monitor": _MONITOR,
             "residuals": listed(number(), RESIDUAL_NUMBERS),
-            "chosen": either(nothing, row(_EXPERTS, _EXPERTS)),
+            "chosen": either(nothing, _EXPERTS),
             "relearn": whole(0, MOST_REVIEWS),
             "arrived": either(nothing, _TOTALS),
         },
@@ -175,36 +165,6 @@ def checkpoint_shape(format: Any) -> Shape:
     )
 
 
-_EARLIER_NAMES = {"marks": "fingerprint", "standing": "state"}
-_EARLIER_NAMES_OF_STATE = {"place": "position"}
-
-
-def with_present_names(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a model file whose checkpoint has the names of today; earlier versions wrote others.
-
-    >>> with_present_names({"run": {"marks": None, "standing": {"place": 3}}})
-    {'run': {'fingerprint': None, 'state': {'position': 3}}}
-    """
-    run = _renamed(content.get("run"), _EARLIER_NAMES)
-    if isinstance(run, Mapping) and "state" in run:
-        run = {**run, "state": _renamed(run["state"], _EARLIER_NAMES_OF_STATE)}
-    return {**content, "run": run} if "run" in content else dict(content)
-
-
-def _renamed(values: Any, names: Mapping[str, str]) -> Any:
-    """The same fields under their new names; a field that is there under its new name already is not replaced."""
-    if not isinstance(values, Mapping):
-        return values
-    return {names[name] if name in names and names[name] not in values else name: of for name, of in values.items()}
-
-
-def checkpoint_version(checkpoint: Mapping[str, Any]) -> int:
-    """The format of the state of a run: 1 had no digest of the text before its position, 2 is the present one."""
-    position = checkpoint["state"]["position"]
-    is_text = isinstance(position, Mapping) and "offset" in position
-    return 1 if is_text and "digest" not in position else CHECKPOINT_VERSION
-
-
 def content_shape(content: Mapping[str, Any]) -> Shape:
     """The content of a model file; the format of its data decides what its checkpoint may be."""
     reading = content.get("reading")
@@ -217,10 +177,12 @@ def content_shape(content: Mapping[str, Any]) -> Shape:
             "declared_classes": flag,
             "history": HISTORY,
             "names": fields(
-                {"budget": whole(0, 2**40), "full_row": either(nothing, whole(1))},
-                {"products": fields({"bytes": whole(0, 2**38), "full_row": either(nothing, whole(1))})},
+                {
+                    "budget": whole(0, 2**40),
+                    "full_row": either(nothing, whole(1)),
+                    "products": fields({"bytes": whole(0, 2**38), "full_row": either(nothing, whole(1))}),
+                }
             ),
-            "record": either(nothing, json_value(6, MOST_RUNS)),  # of a receipt that no version checks any more
             "run": either(nothing, checkpoint_shape(format)),
         },
     )
@@ -255,5 +217,4 @@ MILESTONE = fields(
 PROVENANCE = {
     "runs": listed(RUN, MOST_RUNS),
     "milestones": listed(MILESTONE, 1000),
-    "unit_values": flag,
 }

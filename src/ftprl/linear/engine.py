@@ -40,9 +40,8 @@ class Engine(LearnerState):
     2
     """
 
-    def __init__(self, spec: Spec, *, receipt: bool = False, retire: bool = True, classes: int = 0) -> None:
+    def __init__(self, spec: Spec, *, receipt: bool = False, classes: int = 0) -> None:
         super().__init__(spec, receipt=receipt, classes=classes)
-        self.retire = retire  # whether scales that no longer contribute are dropped
         self._seen = False  # whether the rows that are being learned were learned in an earlier pass
         self._arrivals: tuple[Vector, NDArray[np.int64]] | None = None  # of the rows that are being learned, if late
 
@@ -69,8 +68,8 @@ class Engine(LearnerState):
         Rows that were `seen` in an earlier pass move the weights of every scale, but not the mixture of the scales,
         which would favour those that memorise; and no scale is dropped because of them.
 
-        With more than four scales, those that no longer contribute are dropped, unless `retire` is off. It is decided
-        after row 2^17 and at each later power of two of the rows learned, however they are cut into batches.
+        With more than four scales, those that no longer contribute are dropped. It is decided after row 2^17 and at
+        each later power of two of the rows learned, however they are cut into batches.
 
         Other threads that learn, save or predict wait meanwhile. They may write to the arrays of a batch that is not
         `is_private`, which is copied before it is checked and learned, some rows at a time.
@@ -118,7 +117,7 @@ class Engine(LearnerState):
     @property
     def arrival_numbers(self) -> int:
         """How many numbers `learn_late` keeps for each row: none with one scale, which has no mixture."""
-        return len(self._all_scales) + 3 if self._spec.several else 0
+        return len(self._all_scales) + 1 if self._spec.several else 0
 
     @property
     def _all_scales(self) -> tuple[float, ...]:
@@ -159,7 +158,7 @@ class Engine(LearnerState):
         assert self._arrivals is not None
         arrivals, arrival_of = self._arrivals
         every = self._all_scales
-        columns = [*(every.index(scale) for scale in self._spec.scales), *range(len(every), len(every) + 3)]
+        columns = [*(every.index(scale) for scale in self._spec.scales), len(every)]
         return np.ascontiguousarray(arrivals[:, columns]), np.ascontiguousarray(arrival_of[rows]), columns
 
     def _learn_and_score_last(
@@ -352,7 +351,7 @@ class Engine(LearnerState):
         return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
 
     def _may_drop_scales(self) -> bool:
-        return self.retire and not self._seen and (self._spec.coin or len(self._spec.scales) > WINDOW)
+        return not self._seen and (self._spec.coin or len(self._spec.scales) > WINDOW)
 
     def _review_scales(self) -> None:
         """Drop scales if this is a row number at which it is decided and four neighbours do as well as all."""
@@ -369,7 +368,7 @@ class Engine(LearnerState):
     def copy(self) -> Engine:
         """A second engine in the same state."""
         twin = object.__new__(Engine)
-        twin._spec, twin._receipt, twin.retire = self._spec, self._receipt, self.retire
+        twin._spec, twin._receipt = self._spec, self._receipt
         twin._core = self._core.copy()
         twin._baseline = self._baseline.copy()
         twin._bounds = None if self._bounds is None else self._bounds.copy()

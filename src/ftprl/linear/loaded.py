@@ -16,8 +16,6 @@ from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import PROVENANCE
 from ftprl.schema import fields
 
-_OF_RECEIPTS = ("S", "calibration", "mixture.sums")  # tensors that only a receipt needs
-
 
 def check_content(content: Mapping[str, Any]) -> None:
     """Refuse a feature hash of another version and, by its name, a field that is not what it should be."""
@@ -28,17 +26,13 @@ def check_content(content: Mapping[str, Any]) -> None:
         raise BadModel(f"expected {wrong}; train it again.")
 
 
-def receipt_of(
-    content: Mapping[str, Any], tensors: model_file.Tensors
-) -> tuple[bool, dict[str, Any] | None, model_file.Tensors]:
-    """Whether the sums of a receipt are kept, the provenance, and the tensors of the engine."""
+def provenance_of(tensors: model_file.Tensors) -> tuple[dict[str, Any] | None, model_file.Tensors]:
+    """The provenance of a receipt, None without one, and the tensors of the engine."""
     rest = {key: a for key, a in tensors.items() if key != PROVENANCE}
-    if content["receipt"] and "rounding" not in rest:  # of a version whose receipts could not be proved: it predicts
-        return False, None, {key: a for key, a in rest.items() if key not in _OF_RECEIPTS}
-    provenance = content.get("record") if PROVENANCE not in tensors else model_file.unpack(tensors[PROVENANCE])
+    provenance = model_file.unpack(tensors[PROVENANCE]) if PROVENANCE in tensors else None
     if provenance is not None and (wrong := fields(PROVENANCE_FIELDS)(provenance)) is not None:
         raise BadModel(f"expected {PROVENANCE}: {wrong}; train it again.")
-    return content["receipt"], provenance, rest
+    return provenance, rest
 
 
 def classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:

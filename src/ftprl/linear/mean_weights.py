@@ -85,7 +85,7 @@ def _of_columns(engine: Engine, slots: NDArray[Any], part: float) -> MeanWeights
     weights = np.zeros(len(slots))
     if "dense.u" not in arrays:
         return MeanWeights(weights, 0.0)
-    inputs = len(engine.spec.scales) + (2 if engine.spec.level else 0)
+    inputs = len(engine.spec.scales)
     constant, slopes = arrays["dense.u"][inputs], arrays["dense.u"][inputs + 1 :]
     columns = arrays["dense.columns"][: len(slopes)] if len(slopes) else np.empty((0, 3))
     raw = slopes / columns[:, _DEVIATION]

@@ -32,7 +32,7 @@ class Mixture(NamedTuple):
     """The experts of a mixture: a name, a weight and a total loss each.
 
     The scales come first, then the stack, the offset, which is the prediction from the labels alone (docs/labels.md),
-    and last the coin (docs/experts.md).
+    and last the coin (docs/scales.md).
     """
 
     names: tuple[str, ...]
@@ -77,7 +77,7 @@ def rates_of(state: State, spec: Spec, progress: LossTotals) -> dict[str, Any] |
     """What choosing another learning rate could have saved: the best scale with its loss; None with one scale.
 
     `guaranteed` is how much more than each scale the mixture loses at most, whatever the rows; None for other losses
-    than the log loss, whose guarantee is known afterwards only (docs/scales-reference.md, docs/labels.md).
+    than the log loss, whose guarantee is known afterwards only (docs/scales.md, docs/labels.md).
     """
     if not spec.several:
         return None
@@ -90,8 +90,7 @@ def _guaranteed(state: State, spec: Spec, rows: int, scale: float) -> float | No
     """The proved excess of the mixture over a scale, with the log loss."""
     if spec.scalar_loss().has_units:
         return None
-    shared = {"capped": 1.0 + math.log(max(1.0, rows / 1024)), "auto": math.log(rows + 1.0)}
-    handed = shared[spec.share] if isinstance(spec.share, str) else -rows * math.log1p(-spec.share)
+    handed = 1.0 + math.log(max(1.0, rows / 1024))
     experts = len(experts_of(spec)) + len(spec.retired) + spec.coin_retired
     # A row that weighs more than all before it makes the weights more equal, as if they had begun so.
     largest, first = float(state["facts"][0]), _first_weight(spec, scale)
@@ -99,21 +98,21 @@ def _guaranteed(state: State, spec: Spec, rows: int, scale: float) -> float | No
 
 
 def _first_weight(spec: Spec, scale: float) -> float:
-    """The weight that a scale had before the first row: docs/scales-reference.md."""
+    """The weight that a scale had before the first row: docs/scales.md."""
     scales = [*spec.scales, *spec.retired]
     has_coin = spec.coin or spec.coin_retired
     others = float(spec.stacked + has_coin)
-    if not has_coin or spec.share == 0.0:
+    if not has_coin:
         return 1.0 / (len(scales) + others)
     weights = {h: 2.0 / (1.0 + (math.log(h / _USUAL_SCALE) / _USUAL_WIDTH) ** 2) for h in scales}
     return weights[scale] / (math.fsum(weights.values()) + others)
 
 
-def restart(state: State, experts: int, part: float, *, is_log_loss: bool, is_bayes: bool) -> None:
+def restart(state: State, experts: int, part: float, *, is_log_loss: bool) -> None:
     """Where held-out rows start from: half of it the mixture as it is, as one expert more, and half each expert.
 
-    The weight of each expert is as after `part` of its total loss, without any share. The weights of a mixture with
-    share 0 follow from the losses that it has `seen`, and are these alone. One scale has no experts and mixes nothing.
+    The weight of each expert is as after `part` of its total loss, without any share. One scale has no experts and
+    mixes nothing.
     """
     if experts == 0:
         return
@@ -123,12 +122,10 @@ def restart(state: State, experts: int, part: float, *, is_log_loss: bool, is_ba
     totals = [part * total for total in state["totals"][:experts].tolist()]
     own = [math.exp((min(totals) - total) / heat) for total in totals] if heat > 0.0 else first  # none differed so far
     own = [weight / math.fsum(own) for weight in own]
-    half = 0.0 if is_bayes else _FIRST_MIXTURE
+    half = _FIRST_MIXTURE
     state["first"][:experts], state["first_part"][...] = first, half
     state["weighed"][:experts] = [(1.0 - half) * weight for weight in own]
     state["w"][:experts] = [half * a + (1.0 - half) * b for a, b in zip(first, own, strict=True)]
-    if is_bayes:
-        state["seen"][:experts] = totals
 
 
 def next_review(rows: int, *, coin: bool = False) -> int:

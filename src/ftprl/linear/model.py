@@ -14,7 +14,10 @@ from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
+from ftprl.data.frames import is_frame
 from ftprl.data.protocol import BESIDE
+from ftprl.data.source import JobSource
+from ftprl.data.table_source import FrameBatches
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
@@ -37,6 +40,7 @@ Vector = NDArray[np.float64]
 START = "start"  # the tensor that holds it
 ADMISSION = "admission"  # likewise
 WAITING = "waiting."  # how the names begin of those that hold rows whose labels have not arrived
+_ROWS_AT_ONCE = 16384  # of a frame; longer ones are parsed by threads while rows are scored
 _LISTED = 0.9  # of the cells, below which a list of them is the smaller file
 
 
@@ -71,6 +75,7 @@ class Model:
             engine.bounds.is_named = (reading or {})["format"] not in readers.NUMBERED
         self.reading = dict(reading or {})
         self._row_learner: RowLearner | None = None
+        self._frames: tuple[Engine, FrameBatches | None] | None = None
         self._history: dict[str, Any] = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
@@ -106,7 +111,7 @@ class Model:
             rows.append(("receipt", "kept"))
         if spec.calibrate != "none":
             rows.append(("calibration", spec.calibrate))
-        return card("Model", [*rows, ("reads", str(self.reading.get("format", "batches")))])
+        return card("Model", [*rows, ("reads", str(self.reading.get("format", "arrays")))])
 
     @property
     def occupied(self) -> int:
@@ -181,8 +186,6 @@ class Model:
         data = readers.as_data(data)
         kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
-        if readers.are_batches(data):  # with labels and weights, which were read before
-            return readers.open(data, **options)
         columns = options.get("columns")
         if columns is not None:
             options["columns"] = {name: "ignore" if kind in BESIDE else kind for name, kind in columns.items()}
@@ -217,6 +220,9 @@ class Model:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
         if isinstance(data, Batch):
             return of_batch(data)
+        is_short = is_frame(data) and hasattr(data, "__len__") and 0 < len(data) <= _ROWS_AT_ONCE
+        if is_short and (reader := self._frame_batches(data)) is not None:
+            return np.concatenate([of_batch(batch) for batch in reader.batches_of(data)])
         source = data if isinstance(data, Source) else self.open(data)
         parts, left_out = [nothing], Counter[int]()
         for batch, _ in source.read():
@@ -224,6 +230,15 @@ class Model:
             left_out.update(source.take_left_out())
         left_out.update(source.take_left_out())
         return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
+
+    def _frame_batches(self, frame: Any) -> FrameBatches | None:
+        """What turns frames into batches, for as long as the engine is the same; None if each decides for itself."""
+        if self._frames is None or self._frames[0] is not self.engine:
+            source, reader = self.open(frame), None
+            if isinstance(source, JobSource) and source.settings.has_known_columns:
+                reader = FrameBatches(source.settings)
+            self._frames = self.engine, reader
+        return self._frames[1]
 
     def uncertainty(self, data: Any) -> Vector:
         """How uncertain the prediction of each row is: how far one more such row could move its score.
@@ -384,7 +399,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How a model is pickled and copied: as the bytes of its file."""
-        return _unpickled, (self.to_bytes(), self.engine.retire)
+        return Model.from_bytes, (self.to_bytes(),)
 
     def _tensors(self, names: bool = True) -> dict[str, model_file.Tensor]:
         tensors = tensors_of(self.engine, _LISTED if self.is_compact else 0.5)
@@ -414,7 +429,6 @@ class Model:
             "history": self.history,
             "reading": self.reading,
             "receipt": self.engine.receipt,
-            "record": None,  # where earlier versions had the provenance
             "run": self.checkpoint,
             "spec": self.engine.spec.to_dict(),
         }
@@ -435,10 +449,9 @@ class Model:
 
     @classmethod
     def _from_file(cls, name: str, loaded: model_file.Loaded) -> Model:
-        from ftprl.linear.content import with_present_names
-        from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, receipt_of
+        from ftprl.linear.loaded import check_content, check_reading, classes_of, names_of, provenance_of
 
-        content = with_present_names(loaded.content)
+        content = loaded.content
         try:
             check_content(content)
             spec = Spec.from_dict(content["spec"])
@@ -451,7 +464,8 @@ class Model:
             admission = None
             if packed is not None:
                 admission = Admission.from_bytes(model_file.unpack_bytes(packed), spec.dim)
-            receipt, provenance, tensors = receipt_of(content, loaded.tensors)
+            provenance, tensors = provenance_of(loaded.tensors)
+            receipt = content["receipt"]
             classes = classes_of(content, spec)
             engine = Engine(spec, receipt=receipt, classes=0 if classes is None else len(tensors["baseline.classes"]))
             restore(engine, tensors)
@@ -476,12 +490,6 @@ class Model:
         model.waiting = late
         model.file_digest, model.file_size = loaded.sha256, loaded.size
         return model
-
-
-def _unpickled(body: bytes, retire: bool) -> Model:
-    model = Model.from_bytes(body)
-    model.engine.retire = retire
-    return model
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ftprl.data.batch import RowNames
 
 HASHES, SIZES, TEXT = TENSORS = ("names.hashes", "names.sizes", "names.text")
-_NO_PRODUCTS: Mapping[str, Any] = {"bytes": 0, "full_row": None}  # of models without interactions, and of older ones
 
 
 @final
@@ -122,10 +121,8 @@ class Names:
 
     def content(self) -> dict[str, Any]:
         """What the JSON part of a model file has of the names."""
-        content: dict[str, Any] = {"budget": self.budget, "full_row": self.full_row}
-        if self.table.product_bytes or self.products_full_row is not None:
-            content["products"] = {"bytes": self.table.product_bytes, "full_row": self.products_full_row}
-        return content
+        products = {"bytes": self.table.product_bytes, "full_row": self.products_full_row}
+        return {"budget": self.budget, "full_row": self.full_row, "products": products}
 
     def tensors(self) -> dict[str, Tensor]:
         """The names as tensors of a model file."""
@@ -138,7 +135,7 @@ class Names:
         names, (hashes, sizes) = cls(content["budget"]), (tensors[HASHES], tensors[SIZES])
         is_whole = hashes.dtype == sizes.dtype == np.uint32 and hashes.shape == (len(sizes), 2) and sizes.ndim == 1
         names.full_row = content["full_row"]
-        products = content.get("products", _NO_PRODUCTS)
+        products = content["products"]
         names.products_full_row = products["full_row"]
         if is_whole:
             keys = np.ascontiguousarray(hashes, "<u4").view("<u8").reshape(-1).astype(np.uint64)

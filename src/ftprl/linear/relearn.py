@@ -17,7 +17,7 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
 
     `start` is an earlier state of the engine, which may have had more scales; it is used up.
     """
-    new = Engine(engine.spec, retire=engine.retire, classes=engine.classes)
+    new = Engine(engine.spec, classes=engine.classes)
     if start is not None:
         _take_over(new, start)
     arrays = engine.saved_arrays

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -20,6 +20,8 @@ LIMIT = LARGEST_LABEL  # options obey it too
 LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
+_OPTIONAL = ("coin", "dense", "retired", "coin_retired", "classes", "bounds", "calibrate")  # written where they are on
+_OFF: tuple[Any, ...] = (False, 0, (), [], "none")
 MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
@@ -34,15 +36,13 @@ class Spec:
     Q = M (beta M + sqrt G) / h, and x = clip(-sgn(z)(|z| - l1 M)_+ / (Q + l2 M²), lower, upper): penalties are on
     weights times the unit of their feature, so that they mean the same whatever it is measured in.
 
-    Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". Then `share` is
-    what is handed round after row t: a number, "auto" for 1/(t+1), or "capped" for min(2^-10, 1/(t+1)); and `stack`
-    adds an expert that combines their scores. `level` gives that expert the level of the latest labels as well, for
-    labels whose mean moves; not with the log loss. `coin` adds a coin-betting expert, and `dense` lets the stack see
-    the dense columns (docs/experts.md); neither goes with penalties or bounds. `bounds` are ranges of weights by the
-    names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired` are
-    scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3 for
-    several unless it is given. `classes` is how many classes there may be with a loss of classes (docs/classes.md),
-    otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are calibrated while rows are learned
+    Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". A stack, an
+    expert that combines their scores, is mixed with them. `coin` adds a coin-betting expert, and `dense` lets the stack
+    see the dense columns (docs/scales.md); neither goes with penalties or bounds. `bounds` are ranges of weights by
+    the names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired`
+    are scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3
+    for several unless it is given. `classes` is how many classes there may be with a loss of classes
+    (docs/classes.md), otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are calibrated while rows are learned
     (docs/calibration.md); with the log loss.
 
     >>> Spec(loss="squared", dim=100).scale
@@ -63,9 +63,6 @@ class Spec:
     seed: int = 0
     float64: bool = False
     tau: float = 0.5
-    share: float | str = "capped"
-    stack: bool = True
-    level: bool = False
     coin: bool = False
     dense: bool = False
     retired: tuple[float, ...] = ()
@@ -73,6 +70,8 @@ class Spec:
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
     calibrate: str = "none"
+    share: ClassVar[str] = "capped"  # what is handed round after row t: min(2^-10, 1/(t+1)) of the weights
+    level: ClassVar[bool] = False  # whether the stack sees the level of the latest labels
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -98,7 +97,7 @@ class Spec:
                 option=("lower", "upper"),
             )
         settle("bounds", parse_bounds(self.bounds))
-        for name in ("intercept", "float64", "stack", "level", "coin", "dense", "coin_retired"):
+        for name in ("intercept", "float64", "coin", "dense", "coin_retired"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
         check_value("seed", self.seed)
         check_value("calibrate", self.calibrate)
@@ -107,28 +106,14 @@ class Spec:
         _check_calibrate(self.calibrate, self.loss)
         settle("tau", check.number("tau=", self.tau))
         quantile(self.tau)
-        settle("share", _share(self.share))
-        if not self.several and self.share != "capped":
-            raise InvalidInput(
-                f"share= needs several scales, got share={self.share!r} with one; drop it.", option="share"
-            )
-        if self.several and self.bounds:  # a stack's coefficients may be negative: its score would break the bounds
-            settle("stack", False)
-        settle("stack", self.stack or not self.several)  # with one scale there is nothing to stack
-        if self.level and not (self.stacked and self.scalar_loss().has_units):
-            raise InvalidInput(
-                "level= needs several scales with a stack and another loss than logistic, got"
-                f" {' and '.join(self._without_level())}; drop it.",
-                option=("level", "loss", "stack", "bounds"),
-            )
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
                 stacked = " with a stack" if name == "dense" else ""
                 classes = f"at most {MOST_DENSE_CLASSES} classes" if name == "dense" else "no loss of several classes"
                 raise InvalidInput(
                     f"{name}= needs several scales{stacked}, no penalty, no bound and {classes},"
-                    f" got loss={self.loss}, scale={self.scale!r:.40}, stack={self.stack}, l1={self.l1}, l2={self.l2},"
-                    f" lower={self.lower}, upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
+                    f" got loss={self.loss}, scale={self.scale!r:.40}, l1={self.l1}, l2={self.l2}, lower={self.lower},"
+                    f" upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
                 )
         if self.coin_retired and (self.coin or not self.may_add("coin")):
@@ -136,15 +121,6 @@ class Spec:
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
-
-    def _without_level(self) -> list[str]:
-        """What keeps the model from following the level of the labels."""
-        no_stack = "bounds=, with which there is no stack" if self.bounds else "stack=False"
-        return [
-            *([] if self.scalar_loss().has_units else [f"loss={self.loss}"]),
-            *([] if self.several else ["a single scale"]),
-            *([no_stack] if self.several and not self.stack else []),
-        ]
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -158,8 +134,8 @@ class Spec:
 
     @property
     def stacked(self) -> bool:
-        """Whether the mixture has a stack."""
-        return self.several and self.stack
+        """Whether the mixture has a stack, whose score would break bounds of single weights."""
+        return self.several and not self.bounds
 
     def may_add(self, name: str) -> bool:
         """Whether `coin` or `dense` can be on: their weights know no penalty and no bound."""
@@ -177,28 +153,12 @@ class Spec:
         return scalar_loss(self.loss, self.tau)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields; an infinite bound is None, since JSON has no infinity. One scale needs none of the mixture's."""
+        """The fields as plain data; an infinite bound is None, since JSON has no infinity."""
         values = asdict(self)
-        if not self.several:
-            for name in ("share", "stack", "retired"):
-                del values[name]
-        for name in (
-            "level",
-            "coin",
-            "dense",
-            "coin_retired",
-            "classes",
-        ):  # only where they are on: files of earlier versions have none
-            if not values[name]:
-                del values[name]
-        if self.calibrate == "none":
-            del values["calibrate"]
         for name in ("lower", "upper"):
             values[name] = _or_none(values[name])
         values["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]
-        if not self.bounds:
-            del values["bounds"]
-        return values
+        return {name: value for name, value in values.items() if name not in _OPTIONAL or value not in _OFF}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Spec:
@@ -235,15 +195,6 @@ def _scale(value: object) -> float | tuple[float, ...]:
             f" {'sort them' if len(scales) <= MOST_SCALES else 'pass fewer'}."
         )
     return scales
-
-
-def _share(value: object) -> float | str:
-    if isinstance(value, str):
-        if value in ("auto", "capped"):
-            return value
-    elif 0.0 <= (share := check.number("share=", value)) < 1.0:  # type: ignore[arg-type]
-        return _option("share=", share)  # of less, nothing may be left for an expert, and all weights become 0 / 0
-    raise InvalidInput(f"share= needs a number from 0 to below 1, 'auto' or 'capped', got {value!r}; pass one.")
 
 
 def _classes(value: object, loss: ScalarLoss) -> int:

@@ -17,7 +17,6 @@ from ftprl.linear.table import CellTable, reads
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 
 Vector = NDArray[np.float64]
-_NOTHING = np.empty(0)
 MOST_DENSE = 64  # columns that the stack sees
 LABEL_NUMBERS = (
     *("rows", "weight", "mean", "squares", "least", "most", "quantile", "since", "pinball", "deviation"),
@@ -53,24 +52,21 @@ class LearnerState(CellTable):
 
     @property
     @reads
-    def expert_weights(self) -> tuple[list[float], list[float]]:
-        """What decides how the experts are weighed: their weights, and the losses behind them where the share is 0."""
-        return self.state["w"].tolist(), self.state.get("seen", _NOTHING).tolist()
+    def expert_weights(self) -> list[float]:
+        """The weights of the experts; the only scale has all of it."""
+        return list(self.state["w"].tolist())
 
     @expert_weights.setter
-    def expert_weights(self, values: tuple[list[float], list[float]]) -> None:
+    def expert_weights(self, weights: list[float]) -> None:
         with self._changing:
-            for name, numbers in zip(("w", "seen"), values, strict=True):
-                if name in self.state:
-                    self.state[name][...] = numbers
+            self.state["w"][...] = weights
 
     def start_weighing(self, part: float) -> None:
         """Set the weights where `weigh` starts: half the mixture as it is, half by `part` of each expert's loss."""
         is_log_loss = not self._spec.scalar_loss().has_units
         with self._changing:
-            experts = len(self._core.saved_arrays.get("mixture.w", _NOTHING))
-            is_bayes = is_log_loss and self._spec.share == 0.0
-            restart(self.state, experts, part, is_log_loss=is_log_loss, is_bayes=is_bayes)
+            experts = len(self._core.saved_arrays.get("mixture.w", ()))
+            restart(self.state, experts, part, is_log_loss=is_log_loss)
 
     @property
     def tallies(self) -> Vector:
@@ -172,7 +168,7 @@ class LearnerState(CellTable):
 
     def expect_columns(self, columns: int, inputs: int) -> None:
         """Before `saved_arrays` are filled: so many dense columns, and so many inputs of a stack that sees them."""
-        own = 1 if self._spec.classes else len(self._spec.scales) + (2 if self._spec.level else 0) + 1
+        own = 1 if self._spec.classes else len(self._spec.scales) + 1
         if not 0 <= columns <= MOST_DENSE or not (inputs == 0 or own <= inputs <= own + columns):
             raise InvalidInput(f"dense.u of {inputs} numbers for {columns} columns")
         self._core.expect_columns(columns, inputs)

@@ -24,16 +24,12 @@ _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
 _LARGEST_STACK = 1e30  # no weight of a stack with the log loss gets near it
 _LENT = 0.3  # to each coordinate of the coin
-_EARLIER = {LABELS: 16, "mixture.hedge": 7, "coin.intercept": 5}  # how many numbers these had in earlier versions
-_LEAD, _SURE_LEAD = 10, 1e3  # the lead of a mixture with hinge loss, and one that leaves nothing to the majority
 _LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
 def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, Tensor]:
     """All that resuming needs. Only touched cells are kept when they are under this part of the table."""
-    arrays: dict[str, Tensor] = {**engine.saved_arrays}
-    if np.isfinite(engine.baseline_state).all():  # not so for a model that was once saved without it
-        arrays |= engine.baseline_arrays
+    arrays: dict[str, Tensor] = {**engine.saved_arrays, **engine.baseline_arrays}
     if engine.bounds is not None:
         arrays |= dict(zip(BOUNDS, engine.bounds.cells(), strict=True))
     slots = engine.touched()
@@ -52,12 +48,10 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
     if engine.spec.dense:
         engine.expect_columns(*engine.columns_of(tensors))
-    arrays, table = engine.saved_arrays, _picked(engine, _NONE)
-    slots, tensors = tensors.get("slots"), _completed(tensors, arrays)
-    if LABELS in arrays and LABELS not in tensors:
-        raise InvalidInput(f"{engine.spec.loss} loss as an earlier version learned it, without the unit of the labels")
+    arrays, table = {**engine.saved_arrays, **engine.baseline_arrays}, _picked(engine, _NONE)
+    slots = tensors.get("slots")
     known = arrays.keys() | table.keys() | set(() if engine.bounds is None else BOUNDS)
-    if tensors.keys() - {"slots", *engine.baseline_arrays} != known:
+    if tensors.keys() - {"slots"} != known:
         raise InvalidInput(f"other tensors than {', '.join(sorted(known))}")
     if engine.bounds is not None:
         _check_bounds(engine, tensors[BOUNDS[0]], tensors[BOUNDS[1]])
@@ -68,32 +62,15 @@ def restore(engine: Engine, tensors: Tensors) -> None:
     for name, picked in table.items():
         rows = engine.spec.dim if slots is None else len(slots)
         _check_shape(name, tensors[name], (rows, *picked.shape[1:]), picked.dtype)
-    baselines = engine.baseline_arrays
-    for name, target in baselines.items():
-        if BASELINE in tensors:
-            _check_shape(name, tensors[name], target.shape, target.dtype)
     for name, check in _CHECKS.items():
         if name in tensors and not check(tensors):
             raise InvalidInput(f"{name} that no learning makes")
     engine.expect_cells(engine.spec.dim if slots is None else len(slots))
     for name, target in arrays.items():
         target[...] = tensors[name]
-    for name, target in baselines.items():
-        target[...] = tensors[name] if BASELINE in tensors else np.nan  # an older file has none, and none is shown
     _put(engine, slots, tensors)
     if engine.bounds is not None:
         engine.put_bounds(*(tensors[name] for name in BOUNDS))
-
-
-def _completed(tensors: Tensors, arrays: Mapping[str, NDArray[Any]]) -> Tensors:
-    """The tensors with numbers at 0 behind those of an earlier version: no label was cut, no lead, no base rate."""
-    longer = {}
-    for name, size in _EARLIER.items():
-        if name in arrays and name in tensors and tensors[name].shape == (size,):
-            longer[name] = np.concatenate([tensors[name], np.zeros(arrays[name].size - size, tensors[name].dtype)])
-    if "mixture.hedge" in longer:
-        longer["mixture.hedge"][_LEAD] = _SURE_LEAD
-    return {**tensors, **longer} if longer else tensors
 
 
 def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> None:
@@ -234,8 +211,8 @@ def _is_bins(bins: NDArray[Any]) -> bool:
 
 
 def _is_hedge(numbers: NDArray[Any]) -> bool:
-    """Finite numbers, of which the levels of the stack may be negative."""
-    return _is_moderate(numbers) and _is_positive(numbers[:5]) and _is_positive(numbers[7:])
+    """Finite numbers of at least 0."""
+    return _is_positive(numbers)
 
 
 def _is_row_sums(sums: NDArray[Any]) -> bool:
@@ -295,7 +272,6 @@ _CHECKS: Mapping[str, Callable[[Tensors], bool]] = {
     "rounding": lambda t: _is_finite(t["rounding"]) and _is_positive(t["rounding"][1:]),
     "mixture.w": lambda t: _is_weights(t["mixture.w"]),
     "mixture.totals": lambda t: _is_moderate(t["mixture.totals"]),
-    "mixture.seen": lambda t: _is_moderate(t["mixture.seen"]),
     "mixture.facts": lambda t: _is_finite(t["mixture.facts"]) and bool((t["mixture.facts"] >= (1.0, 0.0, 0.0)).all()),
     "mixture.P": lambda t: _is_stack(t["mixture.P"]),
     "mixture.u": lambda t: _is_stack_weights(t, "mixture.u"),

@@ -1,7 +1,7 @@
 """The scalar losses of a linear model, one table for both halves, and losses of a point x."""
 
 from ftprl.losses.points import Linear, Loss, OfScore, absolute, hinge, linear, logistic, squared
-from ftprl.losses.scalar import LARGEST_LABEL, LabelUnits, ReplayFormulas, ScalarLoss
+from ftprl.losses.scalar import LARGEST_LABEL, ScalarLoss
 from ftprl.losses.table import (
     CLASS_LOSSES,
     LOSSES,
@@ -17,11 +17,9 @@ __all__ = [
     "LARGEST_LABEL",
     "LOSSES",
     "SCALAR_LOSSES",
-    "LabelUnits",
     "Linear",
     "Loss",
     "OfScore",
-    "ReplayFormulas",
     "ScalarLoss",
     "absolute",
     "hinge",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,32 +19,6 @@ Link = Literal["identity", "logit", "log", "classes"]  # what a score is to the 
 # Which offset, unit and range of the scores follow from the labels so far: docs/labels.md.
 LabelRule = Literal["none", "classes", "mean", "quantile", "median_of_unit", "log_mean", "log_ratio"]
 Arrays = tuple[Vector, Vector, Vector | None]  # losses, slopes and curvatures of many scores; None with kinks
-
-
-class LabelUnits(Protocol):
-    """Units of the labels so far: of scores, of slopes, and which quantile is estimated (docs/labels-reference.md)."""
-
-    unit: float
-    psi: float
-    tau: float
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayFormulas:
-    """What `verify` recomputes of a loss whose scores follow the labels; docs/labels-reference.md has the formulas.
-
-    `slope_after_step(s, y, A, units)` is the slope after a step that moves the score by A times the slope,
-    `row_term(s, y, a, units)` the loss at s above its tangent of slope a, and the size of the numbers it is the
-    difference of, and `stack(f, base, y, mean, units)` slope, curvature and level of the stack, whose mean loss so far
-    is `mean`. `least(y)` is the least loss of any score, `linear_part(s, y)` what a loss with a log link subtracts.
-    """
-
-    slope_after_step: Callable[[float, float, float, LabelUnits], float]
-    row_term: Callable[[float, float, float, LabelUnits], tuple[float, float]]
-    stack: Callable[[float, float, float, float, LabelUnits], tuple[float, float, float]]
-    least: Callable[[float], float] = lambda y: 0.0
-    linear_part: Callable[[float, float], float] = lambda s, y: 0.0
 
 
 @final
@@ -74,7 +48,6 @@ class ScalarLoss:
     tau: float | None = None  # of the quantile loss
     one_vs_rest: bool = False  # whether each class is learned against all others
     stack_gain: float = 1.0  # of the coefficients of a stack, as in src/core/learners/losses.cpp
-    replay: ReplayFormulas | None = None  # None for the log losses, whose scores do not follow the labels
     unit: str = ""
     explanation: str = ""
 
@@ -115,7 +88,7 @@ class ScalarLoss:
 
     @property
     def divides_rows(self) -> bool:
-        """Whether a receipt divides each row by the mean of the labels up to it: counts (docs/receipt-reference.md)."""
+        """Whether a receipt divides each row by the mean of the labels up to it: counts (docs/receipt.md)."""
         return self.rule == "log_mean"
 
     @property

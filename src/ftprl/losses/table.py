@@ -9,11 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ftprl.errors import InvalidInput
-from ftprl.losses.scalar import CLAMP, Arrays, LabelUnits, ReplayFormulas, ScalarLoss, Vector, clamp
-
-_FLAT = 0.125  # a loss with a kink is taken for this part of the density at its kink
-_LEAST_LOSS = 2.0**-10  # in units of the labels
-_LEAST_CURVATURE = 2.0**-13
+from ftprl.losses.scalar import CLAMP, Arrays, ScalarLoss, Vector, clamp
 
 
 def _sign(d: float) -> float:
@@ -29,28 +25,6 @@ def _sigmoid(v: float) -> float:
         return 1.0 / (1.0 + math.exp(-v))
     e = math.exp(v)
     return e / (1.0 + e)
-
-
-def _chance(v: float) -> float:
-    e = math.exp(-abs(v))
-    return (e if v < 0.0 else 1.0) / (1.0 + e)
-
-
-def _cut(v: float, low: float, high: float) -> float:
-    return low if v < low else min(v, high)
-
-
-def _margin(s: float, y: float) -> float:
-    return max(1.0 - y * s, 0.0)
-
-
-def _twice(value: float) -> tuple[float, float]:
-    """A term that is the difference of nothing larger than itself."""
-    return value, value
-
-
-def _near_level(base: float, y: float, units: LabelUnits) -> float:
-    return _cut((y - base) / units.unit, -2.0, 2.0)
 
 
 def _half_square(d: float) -> float:
@@ -98,124 +72,6 @@ def _gamma(s: Vector, y: Vector) -> Arrays:
     return ratio + c, 1.0 - ratio, ratio
 
 
-def _hinge_stack(f: float, base: float, y: float, mean: float, units: LabelUnits) -> tuple[float, float, float]:
-    right, wrong = _chance(y * f), _chance(-y * f)
-    return -y * wrong, max(right * wrong, _LEAST_CURVATURE), y * _chance(-y * base)
-
-
-_HINGE = ReplayFormulas(
-    slope_after_step=lambda s, y, A, units: (
-        (-y * (min(2.0 * _margin(s, y) / A, 1.0) if A > 0 else 1.0)) if _margin(s, y) > 0 else 0.0
-    ),
-    row_term=lambda s, y, a, units: _twice(_margin(s, y) * (1.0 + y * a)),
-    stack=_hinge_stack,
-)
-
-
-def _squared_hinge_stack(f: float, base: float, y: float, mean: float, units: LabelUnits) -> tuple[float, float, float]:
-    gap = _margin(f, y)
-    return -y * gap, 1.0 if gap > 0 else 0.0, y * _margin(base, y)
-
-
-_SQUARED_HINGE = ReplayFormulas(
-    slope_after_step=lambda s, y, A, units: -y * _margin(s, y) / (1.0 + A),
-    row_term=lambda s, y, a, units: _twice(_half_square(_margin(s, y) + y * a)),
-    stack=_squared_hinge_stack,
-)
-
-_SQUARED = ReplayFormulas(
-    slope_after_step=lambda s, y, A, units: (s - y) / (1.0 + A),
-    row_term=lambda s, y, a, units: _twice(_half_square((s - y) - a)),
-    stack=lambda f, base, y, mean, units: ((f - y) / units.unit, 1.0, (y - base) / units.unit),
-)
-
-_ABSOLUTE = ReplayFormulas(
-    slope_after_step=lambda s, y, A, units: _cut((s - y) / A, -1.0, 1.0) if A > 0 else _sign(s - y),
-    row_term=lambda s, y, a, units: _twice(abs(s - y) * (1.0 - abs(a))),
-    stack=lambda f, base, y, mean, units: (
-        _sign(f - y),
-        _FLAT * units.unit / max(mean, _LEAST_LOSS * units.unit),
-        _near_level(base, y, units),
-    ),
-)
-
-
-def _huber_term(s: float, y: float, a: float, units: LabelUnits) -> tuple[float, float]:
-    size, rest = abs(s - y), 1.0 - abs(a)
-    return _twice(_half_square(size - abs(a)) if size <= 1.0 else (size - 1.0) * rest + _half_square(rest))
-
-
-_HUBER = ReplayFormulas(
-    slope_after_step=lambda s, y, A, units: _cut((s - y) / (1.0 + A), -1.0, 1.0),
-    row_term=_huber_term,
-    stack=lambda f, base, y, mean, units: (
-        _cut(f - y, -1.0, 1.0) / units.psi,
-        (units.unit / units.psi) * (1.0 if mean <= 1.0 else _FLAT / mean),
-        _near_level(base, y, units),
-    ),
-)
-
-
-def _log_link_size(mean: float, e: float, s: float, p: float) -> float:
-    """The size of the numbers whose difference a row term is; p is the score at which the tangent touches."""
-    return (mean + e) * (1.0 + abs(s - p)) * (1.0 + abs(s) + abs(p))
-
-
-def _poisson_after_step(s: float, y: float, A: float, units: LabelUnits) -> float:
-    e = math.exp(s)
-    return ((e - y) / units.unit) / (1.0 + A * max(e, y) / units.unit)
-
-
-def _poisson_term(s: float, y: float, a: float, units: LabelUnits) -> tuple[float, float]:
-    e, mean = math.exp(s), y + a * units.unit
-    if not mean > 0:
-        return _twice(e / units.unit)
-    p = math.log(mean)
-    value = max(mean * (math.expm1(s - p) - (s - p)), 0.0)
-    return value / units.unit, _log_link_size(mean, e, s, p) / units.unit
-
-
-def _poisson_stack(f: float, base: float, y: float, mean: float, units: LabelUnits) -> tuple[float, float, float]:
-    e = math.exp(f)
-    return (e - y) / units.unit, max(e, y) / units.unit, (y - math.exp(base)) / units.unit
-
-
-_POISSON = ReplayFormulas(
-    slope_after_step=_poisson_after_step,
-    row_term=_poisson_term,
-    stack=_poisson_stack,
-    least=lambda y: y - y * math.log(y) if y > 0 else 0.0,
-    linear_part=lambda s, y: y * s,
-)
-
-
-def _gamma_after_step(s: float, y: float, A: float, units: LabelUnits) -> float:
-    ratio = y * math.exp(-s)
-    return (1.0 - ratio) / (1.0 + A * max(1.0, ratio))
-
-
-def _gamma_term(s: float, y: float, a: float, units: LabelUnits) -> tuple[float, float]:
-    mean, ratio = 1.0 - a, y * math.exp(-s)
-    if not mean > 0:
-        return _twice(ratio)
-    p = math.log(y / mean)
-    return max(mean * (math.expm1(-(s - p)) + (s - p)), 0.0), _log_link_size(mean, ratio, s, p)
-
-
-def _gamma_stack(f: float, base: float, y: float, mean: float, units: LabelUnits) -> tuple[float, float, float]:
-    ratio = y * math.exp(-f)
-    return 1.0 - ratio, max(1.0, ratio), y * math.exp(-base) - 1.0
-
-
-_GAMMA = ReplayFormulas(
-    slope_after_step=_gamma_after_step,
-    row_term=_gamma_term,
-    stack=_gamma_stack,
-    least=lambda y: 1.0 + math.log(y),
-    linear_part=lambda s, y: s,
-)
-
-
 def quantile(tau: float) -> ScalarLoss:
     """The pinball loss `tau (y-s)_+ + (1-tau)(s-y)_+`.
 
@@ -235,24 +91,12 @@ def quantile(tau: float) -> ScalarLoss:
         losses = tau * np.maximum(y - s, 0.0) + (1.0 - tau) * np.maximum(s - y, 0.0)
         return losses, np.where(s > y, 1.0 - tau, np.where(s < y, -tau, 0.0)), None
 
-    def term(s: float, y: float, a: float, units: LabelUnits) -> tuple[float, float]:
-        return _twice((s - y) * ((1.0 - tau) - a) if s - y > 0 else -(s - y) * (tau + a))
-
-    def stack(f: float, base: float, y: float, mean: float, units: LabelUnits) -> tuple[float, float, float]:
-        curvature = _FLAT * (tau * (1.0 - tau)) * units.unit / max(mean, _LEAST_LOSS * units.unit)
-        return slope(f, y), curvature, _near_level(base, y, units)
-
     return ScalarLoss(
         name="quantile",
         rule="quantile",
         value=value,
         slope=slope,
         arrays=arrays,
-        replay=ReplayFormulas(
-            slope_after_step=lambda s, y, A, units: _cut((s - y) / A, -tau, 1.0 - tau) if A > 0 else slope(s, y),
-            row_term=term,
-            stack=stack,
-        ),
         baseline="quantile",
         tau=tau,
         unit="quantile loss",
@@ -277,7 +121,6 @@ _TABLE = (
         value=lambda s, y: max(1.0 - y * s, 0.0),
         slope=lambda s, y: -y if y * s < 1.0 else 0.0,
         arrays=_hinge,
-        replay=_HINGE,
         labels="signs",
         baseline="majority",
         stack_gain=4.0,
@@ -289,7 +132,6 @@ _TABLE = (
         value=lambda s, y: _half_square(max(1.0 - y * s, 0.0)),
         slope=lambda s, y: -y * max(1.0 - y * s, 0.0),
         arrays=_squared_hinge,
-        replay=_SQUARED_HINGE,
         labels="signs",
         baseline="majority",
         unit="squared hinge loss",
@@ -299,7 +141,6 @@ _TABLE = (
         value=lambda s, y: _half_square(s - y),
         slope=lambda s, y: s - y,
         arrays=_squared,
-        replay=_SQUARED,
         rule="mean",
         rmse=True,
         unit="squared loss",
@@ -310,7 +151,6 @@ _TABLE = (
         value=lambda s, y: abs(s - y),
         slope=lambda s, y: _sign(s - y),
         arrays=_absolute,
-        replay=_ABSOLUTE,
         baseline="median",
         unit="absolute loss",
         explanation="the mean absolute error",
@@ -322,7 +162,6 @@ _TABLE = (
         value=lambda s, y: _half_square(s - y) if abs(s - y) <= 1.0 else abs(s - y) - 0.5,
         slope=lambda s, y: min(max(s - y, -1.0), 1.0),
         arrays=_huber,
-        replay=_HUBER,
         unit="Huber loss",
     ),
     ScalarLoss(
@@ -331,7 +170,6 @@ _TABLE = (
         value=lambda s, y: math.exp(clamp(s)) - y * clamp(s),
         slope=lambda s, y: math.exp(clamp(s)) - y,
         arrays=_poisson,
-        replay=_POISSON,
         labels="nonnegative",
         link="log",
         baseline="log_mean",
@@ -344,7 +182,6 @@ _TABLE = (
         value=lambda s, y: y * math.exp(-clamp(s)) + clamp(s),
         slope=lambda s, y: 1.0 - y * math.exp(-clamp(s)),
         arrays=_gamma,
-        replay=_GAMMA,
         labels="positive",
         link="log",
         baseline="log_mean",

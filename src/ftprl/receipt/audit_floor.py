@@ -1,6 +1,6 @@
 """The floor and the answers of a certificate once more, from a replay: what `verify` compares a receipt with.
 
-As in `audit`, nothing here calls the modules that made the numbers. The formulas are in docs/receipt-reference.md.
+As in `audit`, nothing here calls the modules that made the numbers. The formulas are in docs/receipt.md.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
-from ftprl.receipt.class_replay import ClassReplay
 from ftprl.receipt.replay import Replay
 
-Replayed = Replay | ClassReplay
 E = 2.0**-53
 
 
@@ -28,7 +26,7 @@ class DualSums:
     count: float
 
 
-def audited_floor(replay: Replayed, sums: list[DualSums], norm: str, length: float | None) -> dict[str, Any]:
+def audited_floor(replay: Replay, sums: list[DualSums], norm: str, length: float | None) -> dict[str, Any]:
     """The floor as a certificate states it; `length` is that of the fixed weights, before it is put into units."""
     loss = replay.spec.scalar_loss()
     unit = 1.0
@@ -50,7 +48,7 @@ def audited_floor(replay: Replayed, sums: list[DualSums], norm: str, length: flo
     }
 
 
-def _line(replay: Replayed, k: int, own: DualSums, unit: float) -> dict[str, float]:
+def _line(replay: Replay, k: int, own: DualSums, unit: float) -> dict[str, float]:
     rows, error, n, m = replay.row_sums(k), replay.rounding_sums(k), float(replay.tallies[2]), own.count
     rounded = 2.02 * E * (n + m + 64) * (error.linear_size + rows.sizes)
     line = {"scale": replay.spec.scales[k], "start": rows.scale_loss - rows.terms - replay.sums_of(k).linear - rounded}
@@ -76,7 +74,7 @@ def _last_above(lines: list[dict[str, float]], norm: str, level: float) -> float
     return longest if math.isfinite(longest) else None
 
 
-def audited_rates(replay: Replayed) -> dict[str, Any] | None:
+def audited_rates(replay: Replay) -> dict[str, Any] | None:
     """The best scale with its loss, and what the mixture is guaranteed to lose at most to it."""
     spec, state = replay.spec, replay.state
     if not spec.several:
@@ -87,15 +85,9 @@ def audited_rates(replay: Replayed) -> dict[str, Any] | None:
         all_scales, coin = list(spec.scales) + list(spec.retired), spec.coin or spec.coin_retired
         experts, heaviest = len(all_scales) + spec.stacked + coin, float(state["facts"][0])
         started = 1.0 / experts  # the weight of the best scale before the first row
-        if coin and spec.share != 0.0:
+        if coin:
             parts = [2.0 / (1.0 + (math.log(h / 0.2) / 1.5) ** 2) for h in all_scales]
             started = parts[k] / (sum(parts) + spec.stacked + coin)
-        promised = 0.0
-        if spec.share == "capped":
-            promised += 1.0 + (math.log(T / 1024) if T > 1024 else 0.0)
-        elif spec.share == "auto":
-            promised += math.log(T + 1.0)
-        else:
-            promised += T * math.log(1.0 / (1.0 - float(spec.share)))
+        promised = 1.0 + (math.log(T / 1024) if T > 1024 else 0.0)
         promised = heaviest * promised + math.log(1.0 / started) + (heaviest - 1.0) * math.log(experts)
     return {"scale": spec.scales[k], "loss": totals[k], "mixture": float(replay.tallies[0]), "guaranteed": promised}

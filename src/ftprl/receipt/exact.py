@@ -14,15 +14,17 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl._core import replayed_offsets
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.extras import extra_imports
 from ftprl.linear import Model
 from ftprl.linear.classes import ClassTable
-from ftprl.receipt.label_replay import LabelFacts
+from ftprl.losses import ScalarLoss
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable, coordinate_blocks
 from ftprl.receipt.provenance import provenance_of
+from ftprl.receipt.replay_arrays import first_labels
 
 with extra_imports:
     from scipy.optimize import minimize
@@ -143,22 +145,18 @@ def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_
     return d
 
 
-def offsets_of(facts: LabelFacts, y: Vector, weight: Vector) -> tuple[Vector, Vector]:
-    """What the score of each row is counted from, and what its weight is multiplied by; `facts` learns the labels.
+def offsets_of(loss: ScalarLoss, facts: Vector, y: Vector, weight: Vector) -> tuple[Vector, Vector]:
+    """What the score of each row is counted from, and what its weight is multiplied by.
+
+    The replay learns the labels, and keeps what it knows of them in `facts`.
 
     >>> from ftprl.losses import scalar_loss
-    >>> offsets_of(LabelFacts(scalar_loss("squared")), np.array([3.0, 5.0]), np.ones(2))[0].tolist()
+    >>> offsets_of(scalar_loss("squared"), first_labels("mean"), np.array([3.0, 5.0]), np.ones(2))[0].tolist()
     [0.0, 3.0]
     """
     offsets, shares = np.zeros(len(y)), np.ones(len(y))
-    if not facts.loss.has_offset:
-        return offsets, shares
-    counts = facts.loss.rule == "log_mean"
-    for i, (label, c) in enumerate(zip(y.tolist(), weight.tolist(), strict=True)):
-        offsets[i] = facts.offset
-        facts.learn(label, c)
-        if counts:
-            shares[i] = 1.0 / facts.unit if facts.unit > 0 else 0.0
+    if loss.has_offset:
+        replayed_offsets(loss.name, loss.tau or 0.5, facts, y, weight, offsets, shares)
     return offsets, shares
 
 
@@ -296,7 +294,7 @@ class Problem:
 
     def _read(self) -> Iterator[Part]:
         """Rows that were learned: a matrix in normalised units, labels, weights, and what scores are counted from."""
-        before, facts = 0, LabelFacts(self._loss)
+        before, facts = 0, first_labels(self._loss.rule)
         for number, run in enumerate(self._data.runs):
             # With an offset, which follows the labels, every pass has rows of its own.
             passes, times = (run["passes"], 1) if self._loss.has_offset else (1, run["passes"])
@@ -305,7 +303,7 @@ class Problem:
                     labels = self._labels(batch)
                     learned = (batch.weight > 0) & (labels == labels)
                     y, weight = labels[learned], batch.weight[learned] * times
-                    offsets, shares = offsets_of(facts, y, weight)
+                    offsets, shares = offsets_of(self._loss, facts, y, weight)
                     yield self._matrix(batch)[learned], y, weight * shares, offsets
             before += run["rows"] // run["passes"]
 

@@ -17,16 +17,15 @@ from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.content import PROVENANCE
 from ftprl.receipt.audit import Comparator
-from ftprl.receipt.audit_floor import Replayed
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
-from ftprl.receipt.class_replay import ClassReplay
 from ftprl.receipt.digest import digest_of_file
 from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.printed import answer_lines
 from ftprl.receipt.provenance import Provenance
 from ftprl.receipt.replay import Replay
+from ftprl.receipt.replay_arrays import ACTIVE, OWN
 from ftprl.receipt.replayed_runs import Replaying
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import Norm
@@ -95,14 +94,13 @@ def verify_receipt(
     other: str | os.PathLike[str] | None = None,
     model: str | os.PathLike[str] | None = None,
     listener: Callable[[int], None] | None = None,
-    numpy: bool = False,
 ) -> Verdict:
     """Learn the data of a receipt again and confirm or refuse each of its numbers; with `rows` the first rows only.
 
     The certificates on the way, at powers of two of the rows read (of 16 beyond 4096), are what the first rows are
     checked by. `other` is the model that the receipt compares with, where it names one. `model` is the one that the
     receipt should be about: its learned state has to be that of the receipt, and what the replay learned.
-    `listener` is called with the number of rows replayed so far. With `numpy` nothing compiled takes part but readers.
+    `listener` is called with the number of rows replayed so far.
     """
     stated = read_receipt(receipt)
     if rows is not None:
@@ -128,7 +126,7 @@ def verify_receipt(
     checks += digests
     if any(not one.ok for one in digests):  # other files: what they would give says nothing about the receipt
         return Verdict(tuple(checks), 0, False)
-    replay: Replayed = _class_replay(stated, spec) if spec.classes else Replay(spec, retire=False, numpy=numpy)
+    replay = Replay(spec, retire=False, known=_first_classes(stated, spec))
     replaying = Replaying(stated, provenance, learned, replay, rows, listener)
     try:
         checks += replaying.run(comparator)
@@ -146,47 +144,29 @@ def _check_header(stated: Document) -> Iterator[Check]:
         yield checked(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
 
 
-def _class_replay(stated: Document, spec: Spec) -> ClassReplay:
+def _first_classes(stated: Document, spec: Spec) -> int:
+    """How many classes were known before the first row."""
+    if not spec.classes:
+        return 0
     labels, declared = stated.get("classes"), stated.get("declared_classes")
     if labels is None or declared is None or len(labels) > spec.classes or (declared and len(labels) < spec.classes):
         raise InvalidInput("a receipt of several classes needs their labels, got others; make it again.")
-    return ClassReplay(spec, retire=False, known=spec.classes if declared else 0)
+    return spec.classes if declared else 0
 
 
-def _check_classes(model: Model, replay: ClassReplay) -> list[Check]:
-    """As `_check_model`, for each class."""
-    slots, engine, checks = replay.touched(), model.engine, []
+def _check_model(model: Model, replay: Replay) -> list[Check]:
+    """Whether a model has the weights that the replay learned, scale by scale, and mixes them as it does."""
+    engine, slots, scales = model.engine, replay.touched(), replay.spec.scales
+    if engine.spec.scales != scales:
+        return [Check("model.scales", list(engine.spec.scales), list(scales), False)]
     if engine.classes != replay.known:
         return [Check("model.classes", engine.classes, replay.known, False)]
-    for k, h in enumerate(replay.spec.scales):
-        theirs, ours = model.weights(k), np.zeros((replay.known, engine.spec.dim))
+    checks, alone = [], np.setdiff1d(engine.touched(), slots)  # learned by the model alone
+    for k, h in enumerate(scales):
+        theirs = model.weights(k).reshape(-1, engine.spec.dim)
+        ours = np.zeros((replay.known or 1, engine.spec.dim))
         ours[:, slots] = replay.weights(slots, k)
-        theirs[:, np.setdiff1d(engine.touched(), slots)] += math.inf
-        checks.append(_check_learned(f"model.weights of scale {h:g}", theirs, ours))
-    arrays = engine.saved_arrays
-    pairs = {"mixture": (np.asarray(arrays["mixture.w"]), replay.state["w"])}
-    if replay.spec.stacked:
-        pairs["stack"] = np.asarray(arrays["mixture.u"]), replay.state["u"]
-    dense = replay.mixing.dense
-    if dense is not None:
-        n = sum(dense.counts[[0, 2]].astype(int).tolist()) if dense.started else 0
-        theirs = np.asarray(arrays.get("dense.class_u", np.zeros((replay.columns, 0))))
-        pairs["dense columns"] = theirs, np.ascontiguousarray(dense.u[:n].T)
-    return checks + [_check_learned(f"model.{name}", *pair) for name, pair in pairs.items()]
-
-
-def _check_model(model: Model, replay: Replayed) -> list[Check]:
-    """Whether a model has the weights that the replay learned, scale by scale, and mixes them as it does."""
-    scales = (model.engine.spec.scales, replay.spec.scales)
-    if scales[0] != scales[1]:
-        return [Check("model.scales", list(scales[0]), list(scales[1]), False)]
-    if isinstance(replay, ClassReplay):
-        return _check_classes(model, replay)
-    slots, checks = replay.touched(), []
-    for k, h in enumerate(scales[0]):
-        theirs, ours = model.weights(k), np.zeros(model.engine.spec.dim)
-        ours[slots] = replay.weights(slots, k)
-        theirs[np.setdiff1d(model.engine.touched(), slots)] += math.inf  # learned by the model alone
+        theirs[:, alone] += math.inf
         checks.append(_check_learned(f"model.weights of scale {h:g}", theirs, ours))
     return checks + [_check_learned(f"model.{name}", *pair) for name, pair in _mixed(model, replay).items()]
 
@@ -199,25 +179,28 @@ def _check_learned(name: str, theirs: Vector, ours: Vector) -> Check:
 
 
 def _mixed(model: Model, replay: Replay) -> dict[str, tuple[Vector, Vector]]:
-    """What a mixture of several scales has learned besides their weights: by name, in the model and in the replay."""
-    if replay.mixing is None:
+    """What a mixture has learned besides the weights of its scales: by name, in the model and in the replay."""
+    if "w" not in replay.arrays:
         return {}
-    engine, arrays, own = model.engine, model.engine.saved_arrays, replay.additions.arrays()
-    state = dict(replay.state)
-    if "column_counts" in own and replay.additions.columns is not None and replay.additions.columns.started:
-        n = sum(own["column_counts"][[0, 2]].astype(int).tolist())
-        state["u"] = own["dense_u"][:n]
+    engine, arrays, own, spec = model.engine, model.engine.saved_arrays, replay.arrays, replay.spec
     none: Vector = np.zeros(0)
-    pairs = {"mixture": (np.asarray(arrays["mixture.w"]), state["w"])}
-    if replay.spec.stacked:
-        pairs["stack"] = np.asarray(arrays.get("dense.u", arrays.get("mixture.u", none))), state["u"]
-    if replay.spec.coin or engine.spec.coin:
+    pairs = {"mixture": (np.asarray(arrays["mixture.w"]), own["w"])}
+    stack = np.asarray(arrays.get("dense.u", arrays.get("mixture.u", none)))
+    if "column_counts" in own and own["column_counts"][OWN] > 0:
+        dense = own["dense_u"][:, : int(own["column_counts"][[ACTIVE, OWN]].sum())]
+        if spec.classes:
+            pairs["dense columns"] = np.asarray(arrays.get("dense.class_u", none)), dense
+    else:
+        dense = own["u"][np.newaxis]
+    if spec.stacked:
+        pairs["stack"] = stack, own["u"] if spec.classes else dense[0]
+    if spec.coin or engine.spec.coin:
         slots = replay.touched()
         theirs = engine.parts_at(slots)["coin"].astype(float) if engine.spec.coin else none
-        pairs["coin"] = theirs, replay.parts_at(slots)["coin"].astype(float) if replay.spec.coin else none
-        base = np.asarray(arrays.get("coin.intercept", none))
-        size = 5 if replay.spec.scalar_loss().has_units else 7  # these count no labels
-        pairs["coin's intercept"] = base, np.asarray(own.get("coin_base", none), float)[:size]
+        pairs["coin"] = theirs, replay.parts_at(slots)["coin"].astype(float) if spec.coin else none
+        size = 5 if spec.scalar_loss().has_units else 7  # these count no labels
+        base = own["coin_base"][:size] if spec.coin else none
+        pairs["coin's intercept"] = np.asarray(arrays.get("coin.intercept", none)), base
     return pairs
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import ExitStack, closing, nullcontext
 from typing import TYPE_CHECKING, Any, Unpack
 
 from numpy.typing import ArrayLike
@@ -14,7 +14,6 @@ from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster import reading
 from ftprl.data.files import STDIN, STDOUT
-from ftprl.data.protocol import ReadsAhead
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.options import BY_NAME, TrainOptions
 from ftprl.options.checks import check_together
@@ -23,7 +22,7 @@ from ftprl.options.keywords import lines as option_lines
 from ftprl.options.option import Path
 from ftprl.training.setup import model_options, new_model, resumed_model, set_admission
 
-# All else is imported once the parsers have begun to read ahead: they need no Python, and the time is theirs.
+# All else is imported in the function: most of what imports this does not train.
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
     from ftprl.training.event_log import EventLog
@@ -80,7 +79,6 @@ def train(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOptions]
                 RECEIPT if receipt is None else receipt,
                 names,
                 classes,
-                opened=lambda opened: connections.enter_context(_reading_ahead(opened, arguments)),
             )
         else:
             from ftprl.linear.model import Model
@@ -109,7 +107,7 @@ def train(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOptions]
         check_apart(targets, {**files, _RESUMED: resume}, _MAY_BE_ONE)
         cluster = connections.enter_context(reading(run_settings.engine, run_settings.threads, source))
         if cache is not None:
-            from ftprl.training.cache import cached  # most runs do without
+            from ftprl.data.cache import cached  # most runs do without
 
             kept = "all" if model.engine.spec.bounds else model.names is not None
             source = cached(source, os.fspath(cache), run_settings.threads, names=kept)
@@ -157,21 +155,6 @@ def _check_compact(arguments: Mapping[str, Any]) -> None:
             " files.",
             option=("compact", "output", "checkpoint"),
         )
-
-
-@contextmanager
-def _reading_ahead(source: readers.Source, arguments: Mapping[str, Any]) -> Iterator[None]:
-    """Have files parsed while the rest of the program is loaded, where they are read from the first row on."""
-    threads, passes = arguments["threads"], arguments["passes"]
-    is_plain = arguments["cache"] is None and arguments["engine"] in (None, "local")
-    if not (isinstance(source, ReadsAhead) and is_plain and threads in (None, 1, 2)):
-        yield
-        return
-    source.begin(threads=threads, digest=arguments["checkpoint"] is not None or passes not in (None, 1))
-    try:
-        yield
-    finally:
-        source.cancel()
 
 
 def _run(trainer: Trainer, log: EventLog, output: Path | None, *, compact: bool) -> Model:

@@ -39,7 +39,7 @@ def check_append(source: Source, path: str) -> None:
             " --output."
         )
     if not (isinstance(source, TextSource) or source.describe().format in _COLUMN_FORMATS):
-        raise InvalidInput("--append needs data with its columns, got hashed batches; pass the files they are made of.")
+        raise InvalidInput("--append needs data with its columns, got others; pass files of text or of columns.")
     check_packing("--output", path)
     if suffix == _PARQUET and packing:
         raise InvalidInput(

@@ -18,7 +18,7 @@ from pyarrow import compute, parquet, types
 from pyarrow import csv as arrow_csv
 
 from ftprl.data import partitions
-from ftprl.data.column_files import open_column_file, read_part
+from ftprl.data.column_files import ColumnFile
 from ftprl.data.files import shown
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.training.records import COLUMN, refused_field
@@ -49,10 +49,10 @@ def _record_batches(files: Sequence[str], format: str) -> Iterator[pa.RecordBatc
     schema: pa.Schema | None = None
     key_types = {field.name: field.type for field in partitions.fields_of(files)}
     for file in files:
-        with closing(open_column_file(file, format)) as opened:
+        with closing(ColumnFile(file, format)) as opened:
             keys = {key: value for key, value in partitions.keys_of(file).items() if key not in opened.schema.names}
             for group in range(opened.groups):
-                for batch in read_part(file, format, opened, group, opened.schema.names, threads=False):
+                for batch in opened.batches(group, opened.schema.names):
                     for key, value in keys.items():
                         own = int(value) if value is not None and types.is_integer(key_types[key]) else value
                         batch = batch.append_column(key, pa.repeat(pa.scalar(own, key_types[key]), len(batch)))
@@ -74,7 +74,7 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatc
 
 def schema_of_files(files: Sequence[str], format: str) -> pa.Schema:
     """Return the columns of files that have no rows, and the prediction."""
-    with closing(open_column_file(files[0], format)) as opened:
+    with closing(ColumnFile(files[0], format)) as opened:
         schema = opened.schema
     keys = [field for field in partitions.fields_of(files) if field.name not in schema.names]
     return pa.schema([*schema, *keys, pa.field(COLUMN, pa.float64())])

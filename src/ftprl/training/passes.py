@@ -51,10 +51,9 @@ def check_chosen(chosen: ExpertWeights | None, engine: Engine) -> None:
     """Refuse, in a checkpoint, weights of experts that no review could have made."""
     if chosen is None:
         return
-    own = [len(numbers) for numbers in engine.expert_weights]
-    lengths = [len(numbers) for numbers in chosen]
-    if lengths != own or min(chosen[0]) < 0.0 or abs(math.fsum(chosen[0]) - 1.0) > 1e-6:
-        raise BadModel(f"a checkpoint needs weights of {own[0]} experts, got {chosen[0]!r:.80}; start anew.")
+    experts = len(engine.expert_weights)
+    if len(chosen) != experts or min(chosen) < 0.0 or abs(math.fsum(chosen) - 1.0) > 1e-6:
+        raise BadModel(f"a checkpoint needs weights of {experts} experts, got {chosen!r:.80}; start anew.")
 
 
 def review(

@@ -88,7 +88,7 @@ class RowLearner:
             return batch
         rows_before = self._run.before.rows
         rows = batch if every is None else only_scored(batch, held_out(batch, every, rows_before))
-        chosen = admission.admitted(rows, rows_before + batch.first_row, is_fixed=self._run.state.passes_done > 0)
+        chosen = admission.admitted(rows, is_fixed=self._run.state.passes_done > 0)
         return chosen.replaced(weight=batch.weight)
 
     def _learn(self, batch: Batch, *, is_shown: bool) -> None:

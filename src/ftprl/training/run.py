@@ -65,11 +65,8 @@ class Run:
         """The certificate of all rows the model ever learned, against its own weights; needs `receipt=True`."""
         from ftprl.receipt.cell_groups import CellGroups
         from ftprl.receipt.certificate import own_certificate
-        from ftprl.receipt.provenance import provenance_of
 
-        record = provenance_of(self.model)
-        unit_values, cells = record is not None and record.unit_values, CellGroups.of_model(self.model)
-        certificate = own_certificate(self.model.engine, unit_values=unit_values, cells=cells)
+        certificate = own_certificate(self.model.engine, cells=CellGroups.of_model(self.model))
         return certificate.with_confidence(self.confidence)
 
     @property

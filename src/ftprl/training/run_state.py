@@ -17,7 +17,7 @@ from ftprl.linear.totals import LossTotals
 from ftprl.training.label_blocks import LabelBlocks
 
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
-ExpertWeights = tuple[list[float], list[float]]  # as `Engine.expert_weights`
+ExpertWeights = list[float]  # as `Engine.expert_weights`
 _NEGATIVE, _POSITIVE = 1, 2
 
 
@@ -165,7 +165,7 @@ class RunState:
             "progressive": None if self.first_pass is None else self.first_pass.to_list(),
             "digest": self.data_digest,
             "reviews": [totals.to_list() for totals in self.reviews],
-            "chosen": None if self.chosen is None else list(self.chosen),
+            "chosen": self.chosen,
             "relearn": self.relearn_passes,
             **({} if self.arrived is None else {"arrived": self.arrived.to_list()}),
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
@@ -193,7 +193,7 @@ class RunState:
             first_pass=None if first_pass is None else totals_of(first_pass),
             data_digest=values["digest"],
             reviews=[totals_of(entry) for entry in values.get("reviews", ())],
-            chosen=_weights(values.get("chosen")),
+            chosen=values.get("chosen"),
             relearn_passes=int(values.get("relearn", 0)),
             arrived=None if values.get("arrived") is None else totals_of(values["arrived"]),
         )
@@ -204,7 +204,3 @@ def totals_of(values: Any) -> LossTotals:
     loss, weight, rows, *yardstick = values  # an older file has no baseline
     baseline, least = yardstick or (math.nan, 0.0)
     return LossTotals(float(loss), float(weight), int(rows), float(baseline), float(least))
-
-
-def _weights(values: Any) -> ExpertWeights | None:
-    return None if values is None else (values[0], values[1])

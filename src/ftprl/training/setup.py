@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ftprl import data as readers
@@ -13,7 +13,7 @@ from ftprl.data.ngrams import parse as parse_grams
 from ftprl.data.options import DIM
 from ftprl.data.parts import Parts
 from ftprl.data.protocol import BESIDE
-from ftprl.errors import BadModel, InvalidInput
+from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import parse_bounds
 from ftprl.linear.name_budget import BUDGET, parse_budget
 from ftprl.linear.spec import Spec
@@ -21,7 +21,7 @@ from ftprl.losses import CLASS_LOSSES, LOSSES, check_tau
 from ftprl.options import names
 from ftprl.options.checks import check_values
 
-# All else is imported in the functions: data is parsed ahead before its model is made (`ftprl.training.api`).
+# All else is imported in the functions: data that is refused needs none of it.
 if TYPE_CHECKING:
     from ftprl.linear.classes import ClassTable
     from ftprl.linear.model import Model
@@ -81,12 +81,10 @@ def new_model(
     receipt: bool,
     names: object = None,
     classes: Any = None,
-    opened: Callable[[readers.Source], object] | None = None,
 ) -> tuple[Model, readers.Source]:
     """A model that has learned nothing, and its data; `names` is the budget for the names of features.
 
-    `classes` are how many there may be, or their labels. `opened` is called with the data once it is open and all is
-    known that can be refused about it.
+    `classes` are how many there may be, or their labels.
     """
     budget = BUDGET if names is None else parse_budget(names)
     settings = {"scale": "auto", **_pick(options, SPEC)}
@@ -97,8 +95,6 @@ def new_model(
     settings = _with_additions(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
-        if opened is not None:
-            opened(data)
         return _new(spec, receipt, data, budget, table), data
     spec = Spec(**settings)
     source = readers.open(
@@ -115,8 +111,6 @@ def new_model(
         from ftprl.data.tables import without_label
 
         raise without_label(list(columns), source.describe().format)
-    if opened is not None:
-        opened(source)
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return _new(spec, receipt, source, budget, table), source
 
@@ -157,7 +151,7 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
     if table is not None:
         settings |= {"loss": "softmax", "classes": table.most}
     spec = Spec(**_with_additions(settings))
-    from ftprl.data.frame_opening import settings_of_names  # only here: training on files does without
+    from ftprl.data.memory_tables import plan_of_names  # only here: training on files does without
 
     dtype = "float64" if spec.float64 else "float32"
     reading = readers.ReadingOptions(
@@ -165,7 +159,7 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
     )
     reading.check()
     engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
-    return Model(engine, settings_of_names(reading).to_dict(), names=Names(BUDGET), classes=table)
+    return Model(engine, plan_of_names(reading).to_dict(), names=Names(BUDGET), classes=table)
 
 
 def _names(source: readers.Source, budget: int) -> Names | None:
@@ -206,12 +200,10 @@ def set_admission(model: Model, rows: int | None, *, is_new: bool) -> None:
     check_values({"admit": rows})
     from ftprl.linear.admission import Admission
 
-    rule = f"count:{rows}"
     if is_new:
-        model.admission = Admission(rule, model.engine.spec.dim, model.engine.spec.seed)
-    elif model.admission is None or model.admission.rule != rule:
-        kept = None if model.admission is None else model.admission.rule.partition(":")[2]
-        raise _changed("admit", rows, kept)
+        model.admission = Admission(rows, model.engine.spec.dim)
+    elif model.admission is None or model.admission.after != rows:
+        raise _changed("admit", rows, None if model.admission is None else model.admission.after)
 
 
 def _spec_for(source: readers.Source, options: Options, settings: Options) -> Spec:
@@ -245,14 +237,6 @@ def resumed_model(
         raise InvalidInput(
             "resume= needs a model with all it has learned, got one that was made compact; pass the model it was made"
             " of.",
-            option="resume",
-        )
-    from ftprl.linear.content import CHECKPOINT_VERSION, checkpoint_version  # of models that were loaded
-
-    if old.checkpoint is not None and (version := checkpoint_version(old.checkpoint)) != CHECKPOINT_VERSION:
-        raise BadModel(
-            f"resume= needs a checkpoint of this version: expected checkpoint format {CHECKPOINT_VERSION}, got"
-            f" {version}; finish the run with the version that wrote it, or start anew.",
             option="resume",
         )
     _check_spec(old.engine.spec, options)

@@ -26,14 +26,13 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
-@pytest.mark.parametrize("options", [{"scale": 0.1}, {}, {"receipt": True, "float64": True}, {"retire": False}])
+@pytest.mark.parametrize("options", [{"scale": 0.1}, {}, {"receipt": True, "float64": True}])
 def test_a_pickled_model_is_the_model(options: dict[str, Any], protocol: int) -> None:
     model = ftprl.train("log.vw", bits=6, output="m", **options).model
     for twin in (pickle.loads(pickle.dumps(model, protocol)), copy.deepcopy(model), copy.copy(model)):
         assert twin is not model
         twin.save("twin")
         assert Path("twin").read_bytes() == Path("m").read_bytes()
-        assert twin.engine.retire == model.engine.retire
         batch = next(model.open("log.vw").batches())
         np.testing.assert_array_equal(twin.predict(batch), model.predict(batch))
         twin.engine.learn(next(ftprl.data.open("log.vw", dim=64).batches()))

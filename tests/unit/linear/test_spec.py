@@ -40,8 +40,8 @@ def test_every_loss(loss: str) -> None:
         Spec(lower=0, dim=2**32),
         Spec(upper=0.0),
         Spec(scale="auto"),
-        Spec(scale=(0.1, 0.2), share=0.0, stack=False, beta=1, retired=(0.01, 0.4)),
-        Spec("hinge", scale=[1, 2, 3], share="auto"),
+        Spec(scale=(0.1, 0.2), beta=1, coin_retired=True, retired=(0.01, 0.4)),
+        Spec("hinge", scale=[1, 2, 3], bounds={"x": (0, None)}),
     ],
 )
 def test_survives_json(s: Spec) -> None:
@@ -54,15 +54,14 @@ def test_one_scale_or_several() -> None:
     assert (Spec().several, Spec().stacked, Spec().beta) == (False, False, 1.0)
     auto = Spec(scale="auto")
     assert auto.scale == auto.scales == AUTO
-    assert (auto.several, auto.stacked, auto.beta, auto.share) == (True, True, 0.3, "capped")
+    assert (auto.several, auto.stacked, auto.beta) == (True, True, 0.3)
     assert Spec(scale="auto", beta=1).beta == 1.0
     assert Spec(scale=(0.5,)) == Spec(scale=0.5)
     assert Spec(scale=np.array([1, 2])).scales == (1.0, 2.0)  # type: ignore[arg-type]
     assert Spec("squared", scale="auto").stacked
     assert not Spec("squared", scale=0.1).stacked
-    assert not Spec(scale="auto", stack=False).stacked
-    assert Spec(stack=False) == Spec()
-    assert not {"share", "stack", "retired"} & Spec().to_dict().keys()
+    assert not Spec(scale="auto", bounds={"x": (0, None)}).stacked
+    assert not {"retired", "coin", "classes"} & Spec().to_dict().keys()
 
 
 def test_numbers_become_plain() -> None:
@@ -112,10 +111,6 @@ def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
         ({"scale": (0.0, 1.0)}, "scale= needs a finite number above 0, got 0.0; "),
         ({"scale": (1.0, "x")}, "scale= needs numbers, got 'x'; "),
         ({"scale": [[1.0, 2.0]]}, "scale= needs a single number"),
-        ({"share": 0.1}, "share= needs several scales, got share=0.1 with one; drop it."),
-        ({"scale": "auto", "share": 1.0}, "share= needs a number from 0 to below 1, 'auto' or 'capped', got 1.0; "),
-        ({"scale": "auto", "share": "some"}, "got 'some'; "),
-        ({"scale": "auto", "stack": 1}, "stack= needs True or False, got 1; "),
         ({"scale": "auto", "retired": (0.02,)}, "retired= needs other scales than those in use, got (0.02,); "),
         ({"retired": (0.2,)}, "retired= needs several scales that stayed, got (0.2,) with one; "),
         ({"scale": "auto", "retired": 3}, "retired= needs the scales that left, got 3; "),
@@ -125,11 +120,3 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Spec(**options)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("settings", [{}, {"loss": "squared"}, {"loss": "squared", "scale": "auto", "stack": False}])
-def test_levels_need_a_stack_and_labels_in_a_unit(settings: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=r"level= needs several scales with a stack and another loss than logistic"):
-        Spec(level=True, **settings)
-    assert Spec("squared", scale="auto", level=True).to_dict()["level"] is True
-    assert "level" not in Spec("squared", scale="auto").to_dict()

@@ -19,8 +19,8 @@ from ftprl.linear import Engine, Spec
 from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.certificate import box_certificate, own_certificate, running_certificate
-from ftprl.receipt.class_replay import ClassReplay
 from ftprl.receipt.document import digest, make_receipt, write_receipt
+from ftprl.receipt.replay import Replay
 
 SCALES = (0.02, 0.16, 0.45, 1.28, 3.6)
 ROWS = 120
@@ -30,8 +30,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"scale": 0.3},
     {"l1": 0.4, "l2": 0.3},
     {"lower": -0.1, "upper": 0.2},
-    {"share": 0.0},
-    {"intercept": False, "stack": False},
+    {"intercept": False},
 ]
 NAMES = np.array(["rain", "sun", "snow", "fog"])
 
@@ -56,23 +55,21 @@ def spec_of(**options: Any) -> Spec:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_replay_has_the_cores_bits_and_the_audit_its_certificate(options: dict[str, Any], known: int) -> None:
     spec, batch = spec_of(**options), stream()
-    engine, twin = Engine(spec, receipt=True, classes=known), ClassReplay(spec, retire=False, known=known)
+    engine, twin = Engine(spec, receipt=True, classes=known), Replay(spec, retire=False, known=known)
     losses, predicted = np.empty(ROWS), np.empty(ROWS)
     engine.learn(batch, losses=losses, scores=predicted)
     np.testing.assert_array_equal(twin.learn(batch), [losses, predicted])
     slots = engine.touched()
     parts = engine.parts_at(slots)
-    for name, own in zip(("z", "R", "S"), twin.cells_at(slots), strict=False):
-        np.testing.assert_array_equal(parts[name], own.reshape(len(slots), -1), err_msg=name)
-    np.testing.assert_array_equal(engine.intercept_columns[:, :3].transpose(1, 0, 2), twin.base)
+    for name, own in twin.parts_at(slots).items():
+        np.testing.assert_array_equal(parts[name], own, err_msg=name)
+    np.testing.assert_array_equal(engine.intercept_columns[:, :3], twin.intercept_columns[:, :3])
     assert engine.progress.loss == twin.progress.loss
     for k in range(len(spec.scales)):
         assert (engine.sums_of(k), engine.rounding_sums(k)) == (twin.sums_of(k), twin.rounding_sums(k))
     if spec.dense:
-        dense = twin.mixing.dense
-        assert dense is not None
         u = engine.saved_arrays["dense.class_u"]
-        np.testing.assert_array_equal(u, dense.u[: u.shape[1]].T)
+        np.testing.assert_array_equal(u, twin.arrays["dense_u"][:, : u.shape[1]])
     audited = Audit(twin, Comparator()).certificate()
     for certificate in (own_certificate(engine), running_certificate(engine, grouped=True)):
         stated = certificate.to_dict()
