@@ -40,3 +40,18 @@ def test_the_documentation_names_scripts_that_exist() -> None:
         named |= set(re.findall(r"benchmarks/[a-z_0-9/]+\.py", page.read_text("utf-8")))
     assert len(named) > 15
     assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+def test_bars_run_from_top_to_bottom_with_their_text_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.bars import Bar, bars
+
+    fig = bars("title", "seconds", [Bar("first $a", 1.0, text="1 s"), Bar("second", 10.0, 1, "10 s")])
+    ax = fig.axes[0]
+    assert [bar.get_width() for bar in ax.patches] == [1.0, 10.0]
+    assert ax.patches[0].get_y() > ax.patches[1].get_y()
+    assert [text.get_text() for text in ax.texts] == ["1 s", "10 s"]
+    assert ax.get_xscale() == "log"
+    labels = dict(zip(ax.get_yticks(), ax.get_yticklabels(), strict=True))
+    assert labels[1].get_text() == "first $a"
+    assert not labels[1].get_parse_math()
