@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ftprl.draw.card import card
 from ftprl.draw.paint import figure
-from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Columns, Panel, Series
+from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Columns, Panel, Series, error_bars
 from ftprl.draw.vector import SCHEMES, png, svg
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "SCHEMES",
     "Series",
     "card",
+    "error_bars",
     "figure",
     "png",
     "svg",

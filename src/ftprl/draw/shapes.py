@@ -37,6 +37,12 @@ class Series:
     wide: bool = False
 
 
+def error_bars(name: str, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> list[Series]:
+    """Return a thin upright line from `low` to `high` at each x; the first one has the name for the legend."""
+    ends = zip(x, low, high, strict=True)
+    return [Series(name if i == 0 else "", [a, a], [b, c], colour=0, thin=True) for i, (a, b, c) in enumerate(ends)]
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Columns:
