@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 from ftprl._core import RecordParser
 from ftprl.data import frames
 from ftprl.data.batch import Batch
-from ftprl.data.digests import BatchDigest
+from ftprl.data.digests import BatchDigest, check_same_files, ends_of
 from ftprl.data.files import shown
-from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.memory import check_same_rows
 from ftprl.data.parts import ORIGIN
 from ftprl.data.plan import BATCH_ROWS, Plan
@@ -27,7 +26,7 @@ from ftprl.errors import FtprlError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ftprl.data.vectors import RowVectors
+    from ftprl.data.memory_tables import RowVectors
 
 
 @final
