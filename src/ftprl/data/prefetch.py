@@ -99,9 +99,7 @@ class Prefetch(Generic[J, R]):
         while True:
             mine: tuple[Future[R], J] | None = None
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._open or (self._queue[0].done() if self._queue else self._is_fetched)
-                )
+                self._changed.wait_for(self._is_ready)
                 if not self._queue:
                     return
                 is_done = self._queue[0].done()
@@ -113,6 +111,10 @@ class Prefetch(Generic[J, R]):
                 self._do(*mine)
             elif done is not None:
                 yield done.result()
+
+    def _is_ready(self) -> bool:
+        """Whether a job can be done, or a result taken, or there are no more."""
+        return bool(self._open) or (self._queue[0].done() if self._queue else self._is_fetched)
 
     def close(self) -> None:
         """End all threads."""

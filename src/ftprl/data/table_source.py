@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from ftprl.data.memory_tables import RowVectors
 
 
+_MOST_LAYOUTS = 64  # that are remembered
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRows:
@@ -259,10 +262,13 @@ class FrameBatches:
         2
         """
         table = frames.arrow_table(frame)
+        schema = table.schema.remove_metadata()  # what pandas adds does not matter here
         try:
-            layout = self._layouts[table.schema]
+            layout = self._layouts[schema]
         except KeyError:
-            layout = self._layouts[table.schema] = frames.layout_of(table.schema, self.plan.kinds or {})
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            layout = self._layouts[schema] = frames.layout_of(schema, self.plan.kinds or {})
         parser = self._parsers.pop() if self._parsers else TableParser(self.plan)
         batches, first = list[Batch](), 0
         for cells in table.to_batches():
