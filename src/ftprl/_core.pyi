@@ -353,18 +353,6 @@ class RecordParser(FrameParser):
     def set_names(self, names: list[tuple[int, bytes]], others: bool) -> None: ...
     def read_records(self, records: list[object], start: int, stop: int) -> int: ...
 
-def csr_rows(
-    indptr: NDArray[np.integer[Any]],
-    indices: NDArray[np.integer[Any]],
-    data: NDArray[np.floating[Any]],
-    first: int,
-    last: int,
-    wide: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | NDArray[np.float64]]: ...
-def dense_rows(
-    table: NDArray[np.floating[Any]], first: int, last: int, wide: bool
-) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float32] | NDArray[np.float64]]: ...
-
 class OneRow:
     review_row: float
     @property

@@ -28,7 +28,6 @@ void bind_readers(nanobind::module_& m);
 void bind_learner(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
 void bind_lock(nanobind::module_& m);
-void bind_matrix(nanobind::module_& m);
 void bind_names(nanobind::module_& m);
 void bind_one_row(nanobind::module_& m);
 void bind_texts(nanobind::module_& m);

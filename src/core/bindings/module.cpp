@@ -116,7 +116,6 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_admission(m);
     ftprl::bindings::bind_baseline(m);
     ftprl::bindings::bind_confidence(m);
-    ftprl::bindings::bind_matrix(m);
     ftprl::bindings::bind_names(m);
     ftprl::bindings::bind_readers(m);
     ftprl::bindings::bind_texts(m);

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import csr_rows, dense_rows
 from ftprl.data.batch import Batch, Vector
 from ftprl.data.files import shown
 from ftprl.data.labels import coded, of_array, of_numbers
@@ -175,41 +174,18 @@ def _batches(
     """The rows of a matrix from `start` on; the first of all its rows is number `shift` of the data."""
     is_dense = isinstance(matrix, np.ndarray)
     is_canonical = is_dense or bool(matrix.has_canonical_format)
-    read = _reader(matrix, dtype) if is_canonical else None
     for first in range(start, matrix.shape[0], _BATCH_ROWS):
         last = min(matrix.shape[0], first + _BATCH_ROWS)
-        if read is not None:
-            parts = (*read(first, last), y[first:last], weight[first:last], shift + first, ORIGIN, None, True)
-            batch = Batch.trusted(*parts)
-            yield batch.replaced(label_texts=texts) if texts else batch
-            continue
         indptr, indices, values = _dense(matrix[first:last]) if is_dense else _sparse(matrix, first, last, is_canonical)
         batch = _batch(indptr, indices, values, y[first:last], weight[first:last], shift + first, dtype)
         yield batch.replaced(label_texts=texts) if texts else batch
 
 
-def _reader(matrix: Any, dtype: str) -> Callable[[int, int], tuple[Any, Any, Any]] | None:
-    """What copies rows into a batch in one pass; None for types and layouts that NumPy has to convert first."""
-    wide = dtype == "float64"
-    values = matrix if isinstance(matrix, np.ndarray) else matrix.data
-    if values.dtype not in (np.float32, np.float64) or not values.flags.c_contiguous:
-        return None
-    if isinstance(matrix, np.ndarray):
-        return lambda first, last: dense_rows(matrix, first, last, wide)
-    indptr, indices = matrix.indptr, matrix.indices
-    if indptr.dtype != indices.dtype or indices.dtype not in (np.int32, np.int64):
-        return None
-    if not (indptr.flags.c_contiguous and indices.flags.c_contiguous):
-        return None
-    return lambda first, last: csr_rows(indptr, indices, matrix.data, first, last, wide)
-
-
-def _dense(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
-    """The entries of an array that are not zero."""
-    values = rows.astype(np.float64)
-    present = values != 0
-    indptr = np.concatenate(([0], np.cumsum(np.count_nonzero(present, axis=1)))).astype(np.int64)
-    return indptr, np.nonzero(present)[1].astype(np.uint32), values[present]
+def _dense(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[Any]]:
+    """Return all entries of an array; those that are zero are left out once they are rounded."""
+    count, columns = rows.shape
+    indptr = np.arange(count + 1, dtype=np.int64) * columns
+    return indptr, np.tile(np.arange(columns, dtype=np.uint32), count), rows.ravel()
 
 
 def _sparse(matrix: Any, first: int, last: int, is_canonical: bool) -> tuple[Any, Any, Vector]:
@@ -236,11 +212,12 @@ def _batch(
     """A batch of entries, without zeros, as text files are read."""
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the learner refuses that
         stored = values.astype(dtype)
+    batch = Batch(indptr, indices, stored, y, weight, first_row, ORIGIN)
     if not stored.all():
         kept = stored != 0
-        indptr = np.concatenate(([0], np.cumsum(kept)))[indptr].astype(np.int64)
-        indices, stored = indices[kept], stored[kept]
-    return Batch(indptr, indices, stored, y, weight, first_row, ORIGIN).replaced(is_private=True)
+        ends = np.concatenate(([0], np.cumsum(kept)))[indptr].astype(np.int64)
+        batch = batch.replaced(indptr=ends, indices=indices[kept], values=stored[kept])
+    return batch.replaced(is_private=True)
 
 
 class _Part:

@@ -1,4 +1,4 @@
-"""Rows of arrays and matrices as batches: the compiled copy against NumPy, for every type and layout."""
+"""Rows of arrays and matrices as batches, for every type and layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from scipy.sparse import csc_array, csr_array, csr_matrix
 
 import ftprl.data
 import ftprl.errors
-from ftprl._core import csr_rows, dense_rows
 from oracles.batches import rows_of
 
 VALUES = st.sampled_from([0.0, -0.0, 1.0, -2.5, 1e-50, 3e-39, 1e30, 0.1])
@@ -40,31 +39,12 @@ def test_every_kind_has_the_entries_that_are_not_zero(table: Any, dtype: Any) ->
         assert [row.features for row in rows_of(batch for batch, _ in source.read())] == expected
 
 
-def test_rows_from_any_row_on() -> None:
-    table = np.arange(12.0).reshape(4, 3)
-    for first, last in ((0, 4), (1, 3), (2, 2)):
-        for indptr, indices, values in (
-            dense_rows(table, first, last, True),
-            csr_rows(*(getattr(csr_matrix(table), name) for name in ("indptr", "indices", "data")), first, last, True),
-        ):
-            made = csr_matrix((values, indices, indptr), shape=(last - first, 3)).toarray()
-            np.testing.assert_array_equal(made, table[first:last])
-
-
 def test_broken_matrices_are_refused() -> None:
-    good = csr_matrix(np.eye(3))
-    falling = np.array([0, 2, 1, 3], np.int32)
-    for indptr, message in (
-        (falling, "must not fall"),
-        (good.indptr + np.int32(5), "beyond its entries"),
-        (good.indptr - np.int32(1), "must not fall"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            csr_rows(indptr, good.indices, good.data, 0, 3, False)
-    with pytest.raises(ValueError, match="beyond the end"):
-        csr_rows(good.indptr, good.indices, good.data, 0, 4, False)
-    with pytest.raises(ValueError, match="beyond the end"):
-        dense_rows(np.eye(3), 0, 4, False)
+    for indptr in ([0, 2, 1, 3], [5, 6, 7, 8], [-1, 0, 1, 2]):
+        broken = csr_matrix(np.eye(3))
+        broken.indptr = np.array(indptr, np.int32)
+        with pytest.raises(ftprl.errors.InvalidInput, match="indptr|entr|length"):
+            list(ftprl.data.open(broken, y=np.ones(3)).read())
 
 
 def test_labels_of_text_are_refused_with_a_remedy() -> None:
