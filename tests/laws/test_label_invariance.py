@@ -27,7 +27,6 @@ from oracles.any_label import AnyLabel
 
 UNIT_FREE = ("squared", "absolute", "quantile")  # Huber loss has a unit of its own
 SCALES = [pytest.param({"scale": 0.3}, id="one"), pytest.param({"scale": AUTO}, id="eight"),
-          pytest.param({"scale": AUTO, "level": True}, id="levels"),
           pytest.param({"scale": AUTO, "coin": True, "dense": True}, id="coin and columns")]  # fmt: skip
 
 

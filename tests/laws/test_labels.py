@@ -23,18 +23,12 @@ from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
 from oracles.any_label import AnyLabel
 
-LEVELS = [
-    pytest.param(0.4, False, id="one"),
-    pytest.param(AUTO, False, id="eight"),
-    pytest.param(AUTO, True, id="levels"),
-]
+SCALES = [pytest.param(0.4, id="one"), pytest.param(AUTO, id="eight")]
 
 
-def oracle_scores(
-    loss: str, batch: Batch, scales: tuple[float, ...], beta: float, levels: bool
-) -> tuple[np.ndarray, AnyLabel]:
+def oracle_scores(loss: str, batch: Batch, scales: tuple[float, ...], beta: float) -> tuple[np.ndarray, AnyLabel]:
     """The predictions of the oracle for the rows that are learned, NaN for the others."""
-    oracle = AnyLabel(loss, scales, beta, 0.7, levels)
+    oracle = AnyLabel(loss, scales, beta, 0.7)
     scores = np.full(len(batch), np.nan)
     for r in np.flatnonzero(learned(batch)).tolist():
         row = slice(batch.indptr[r], batch.indptr[r + 1])
@@ -43,15 +37,15 @@ def oracle_scores(
     return scores, oracle
 
 
-@pytest.mark.parametrize(("scale", "levels"), LEVELS)
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("loss", LABELLED)
 @law(3)
 @given(seed=SEEDS)
-def test_kernels_equal_the_oracle(loss: str, scale: Any, levels: bool, seed: int) -> None:
+def test_kernels_equal_the_oracle(loss: str, scale: Any, seed: int) -> None:
     """To 1e-9 of the spread of the labels: the oracle is written from the formulas, in another order of sums."""
     for batch, dim in ((stream(seed, loss), 23), (linear_stream(seed, loss), 12)):
-        s = spec(loss, dim, scale=scale, level=levels, float64=True)
-        expected, oracle = oracle_scores(loss, batch, s.scales, s.beta, levels)
+        s = spec(loss, dim, scale=scale, float64=True)
+        expected, oracle = oracle_scores(loss, batch, s.scales, s.beta)
         rows = learned(batch)
         spread = float(np.ptp(batch.y[rows])) + 1.0
         for name in KERNELS:
@@ -172,7 +166,7 @@ def test_a_lane_is_a_single_scale_when_values_are_signs(
 @pytest.mark.parametrize("receipt", [False, True])
 @pytest.mark.parametrize("loss", LABELLED)
 def test_a_saved_model_goes_on_to_the_bit(loss: str, receipt: bool, several: bool, tmp_path: Path) -> None:
-    more: dict[str, Any] = {"scale": AUTO, "level": True} if several else {"l2": 0.1}
+    more: dict[str, Any] = {"scale": AUTO} if several else {"l2": 0.1}
     for float64 in (False, True):
         engine = Engine(spec(loss, float64=float64, **more), receipt=receipt)
         for seed in range(3):
@@ -192,7 +186,7 @@ def test_a_saved_model_goes_on_to_the_bit(loss: str, receipt: bool, several: boo
 @pytest.mark.parametrize("float64", [True, False])
 def test_scales_that_stay_go_on_as_before(loss: str, float64: bool) -> None:
     """Retirement keeps the lanes, the labels, the stack's columns and the offset."""
-    engine = Engine(spec(loss, scale=AUTO, float64=float64, level=True), receipt=True)
+    engine = Engine(spec(loss, scale=AUTO, float64=float64), receipt=True)
     engine.learn(stream(1, loss))
     small = engine.copy()
     small.keep_scales(2)

@@ -41,7 +41,6 @@ class ClassesTwin:
     intercept: bool = True
     ovr: bool = False
     stack: bool = True
-    share: float | None = None  # None for min(2^-10, 1/(t+1))
     dense: bool = False
     float64: bool = True
     cells: dict[int, Cell] = field(default_factory=dict)
@@ -167,7 +166,7 @@ class ClassesTwin:
         n = len(self.w)
         if n > 1:
             self.w = self.w * np.exp((c / self.largest) * (low - losses))
-            a = min(2.0**-10, 1.0 / (self.rows + 1.0)) if self.share is None else self.share
+            a = min(2.0**-10, 1.0 / (self.rows + 1.0))
             self.w = (1.0 - a) * (self.w / self.w.sum()) + a / n
         if self.stack:
             self._newton(logs, y, min(c, 1024.0))

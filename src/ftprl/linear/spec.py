@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import numpy as np
 
@@ -70,8 +70,6 @@ class Spec:
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
     calibrate: str = "none"
-    share: ClassVar[str] = "capped"  # what is handed round after row t: min(2^-10, 1/(t+1)) of the weights
-    level: ClassVar[bool] = False  # whether the stack sees the level of the latest labels
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
