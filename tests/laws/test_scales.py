@@ -6,7 +6,6 @@ The laws of the other losses, whose labels may be in any unit, are in test_label
 import itertools
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest

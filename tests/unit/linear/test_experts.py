@@ -17,7 +17,6 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
-from ftprl.linear.tensors import restore, tensors_of
 from oracles.experts_twin import WEALTH, AnyLabelWith, LogLoss
 
 NUMBERS, NAMES = 5, 12
