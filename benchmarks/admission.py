@@ -1,6 +1,6 @@
 """What the admission of rare features saves and costs: cells, bytes of the model file, and progressive loss.
 
-python benchmarks/admission.py DATA [DATA ...] [--rules none,count:1,...]
+python benchmarks/admission.py DATA [DATA ...] [--rules none,1,...]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ftprl.training import train
 
-RULES = "none,count:1,count:2,count:5,count:20"
+RULES = "none,1,2,5,20"
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
         for rule in options.rules.split(","):
             with tempfile.TemporaryDirectory() as folder:
                 out = Path(folder, "model")
-                run = train(path, output=out, admit=None if rule == "none" else rule)
+                run = train(path, output=out, admit=None if rule == "none" else int(rule))
                 size = out.stat().st_size / 1e6
             counts = 0.0 if run.model.admission is None else run.model.admission.nbytes / 1e6
             numbers = (

@@ -17,7 +17,6 @@ import json
 import logging
 import os
 import pickle
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -213,15 +212,15 @@ def nodes(folder: Path, rows: int, format: str, counts: list[int]) -> None:
             for _ in range(count - 1):
                 cluster.add_node(num_cpus=1, object_store_memory=STORE)
             with connected(cluster.address):
-                check(folder, rows, format, count, cluster.address)
+                check(folder, rows, format, count)
         finally:
             cluster.shutdown()
 
 
-def check(folder: Path, rows: int, format: str, count: int, address: str) -> None:
+def check(folder: Path, rows: int, format: str, count: int) -> None:
     """A run on the cluster that is connected, with one worker for each of `count` nodes; and the model."""
     path = rows_of(folder, format, rows)
-    options = {"engine": "ray", "workers": count, "address": address}
+    options = {"engine": "ray", "threads": count}
     trained(path, **options)  # workers start
     start = min(FEW / trained(rows_of(folder, format, FEW), **options)[0] for _ in range(2))
     rate, reading = max((trained(path, **options) for _ in range(2)), key=lambda one: one[0])
@@ -246,58 +245,17 @@ def connected(address: str) -> Iterator[None]:
 def ratio(folder: Path, rows: int, repeats: int) -> None:
     """Whole runs with and without Ray, in turn."""
     with started(cpus=3):
-        trained(rows_of(folder, "csv", rows), engine="ray", workers=2)  # workers start
+        trained(rows_of(folder, "csv", rows), engine="ray", threads=2)  # workers start
         for format in FORMATS:
             path = rows_of(folder, format, rows)
-            pairs = [(trained(path)[0], trained(path, engine="ray", workers=2)[0]) for _ in range(repeats)]
+            pairs = [(trained(path)[0], trained(path, engine="ray", threads=2)[0]) for _ in range(repeats)]
             here, there = (max(one[k] for one in pairs) for k in (0, 1))
             print(f"{format}: {here:,.0f} rows/s here, {there:,.0f} with Ray: {there / here:.2f}", flush=True)
 
 
-# ---- recovery ----
-
-
-def recovery(folder: Path, rows: int, format: str) -> None:
-    """A run whose learner is killed half way: how long it takes until all goes on.
-
-    The model: the run loses the rows since the last checkpoint (here none) and what it takes to start a learner, which
-    is what a run of a few rows takes.
-    """
-    path, times = rows_of(folder, format, rows), dict[str, float]()
-
-    def listen(event: dict[str, Any]) -> None:
-        if event["event"] == "checkpoint" and event["rows"] >= rows // 2 and "killed" not in times:
-            os.kill(learner(), signal.SIGKILL)
-            times["killed"] = time.perf_counter()
-        elif event["event"] == "resume":
-            times["resumed"], times["row"] = time.perf_counter(), event["rows"]
-        elif event["event"] == "tick" and "resumed" in times:
-            times.setdefault("learned", time.perf_counter())
-
-    options: dict[str, Any] = {"engine": "ray", "workers": 2, "checkpoint": f"file://{folder}/run", "every": rows // 4}
-    with started(cpus=3):
-        few = rows_of(folder, format, FEW)
-        trained(few, engine="ray", workers=2)  # workers start
-        start = min(FEW / trained(few, **options)[0] for _ in range(2))
-        alone = rows / trained(path, **options)[0]
-        disturbed = rows / trained(path, listener=listen, **options)[0]
-    print(
-        f"{format}: {alone:.2f} s without and {disturbed:.2f} s with a kill after row {times['row']:,.0f}"
-        f" (computed: {alone + start:.2f} s): another learner was ready after"
-        f" {times['resumed'] - times['killed']:.2f} s and learned the first rows"
-        f" {times['learned'] - times['resumed']:.2f} s later"
-    )
-
-
-def learner() -> int:
-    """The process that learns for this one."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return next(int(one) for one in children if b"learner_process" in Path(f"/proc/{one}/cmdline").read_bytes())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("stages", "nodes", "ratio", "recovery"))
+    parser.add_argument("command", choices=("stages", "nodes", "ratio"))
     parser.add_argument("--folder", type=Path, default=Path("cluster-benchmark"))
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--repeats", type=int, default=3)
@@ -309,10 +267,8 @@ def main() -> None:
         stages(folder, args.rows)
     elif args.command == "nodes":
         nodes(folder, args.rows, args.format, args.counts)
-    elif args.command == "ratio":
-        ratio(folder, args.rows, args.repeats)
     else:
-        recovery(folder, args.rows, args.format)
+        ratio(folder, args.rows, args.repeats)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the coin-betting expert and dense columns bring on generated streams (docs/experts.md).
+"""What the coin-betting expert and dense columns bring on generated streams (docs/scales.md).
 
 Progressive loss of the default without both, and the factors by which each of them and both change it; with
 vowpalwabbit installed also the best of its settings, divided by the default without both.

@@ -128,7 +128,7 @@ def streams(folder: Path) -> dict[str, tuple[tuple[int, ...], Callable[[], Batch
 
 
 def start(centre: float, width: float, scales: float = 2.0, stack: float = 1.0, coin: float = 1.0) -> list[float]:
-    """Weights at the start, by the rule of docs/scales-reference.md with other constants."""
+    """Weights at the start, by the rule of docs/scales.md with other constants."""
     own = [scales / (1.0 + (math.log(h / centre) / width) ** 2) for h in Spec(scale="auto").scales]
     return [weight / (sum(own) + stack + coin) for weight in (*own, stack, coin)]
 

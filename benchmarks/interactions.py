@@ -40,7 +40,7 @@ def main() -> None:
     jobs = {
         "vw --ftrl -q ab": [*vw, "-d", str(path), "-f", str(work / "v")],
         "ftprl, one scale": [*own, "--scale", "0.1"],
-        "one scale, no names": [*own, "--scale", "0.1", "--no-names"],
+        "one scale, no names": [*own, "--scale", "0.1", "--names", "0"],
         "ftprl": own,
     }
     times: dict[str, list[float]] = {name: [] for name in jobs}

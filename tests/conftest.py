@@ -1,8 +1,13 @@
-"""What all tests share: the examples of Hypothesis, and how the process answers Ctrl-C."""
+"""What all tests share: the examples of Hypothesis, threads of linear algebra, and how the process answers Ctrl-C."""
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
+
+# Tests run in several processes: with further threads in each, small products of matrices wait for a free core, which
+# takes up to ten times as long as the product. NumPy reads this when it is imported, after this file.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The same examples in every run, and no failure because other work slows the machine down.
 settings.register_profile(

@@ -63,18 +63,9 @@ def two_namespaces(source: Path, out: Path) -> None:
             file.write(f"{label} |a {' '.join(first)} |b {' '.join(second)}\n")
 
 
-def batches(source: Path, out: Path) -> None:
-    """Hashed batches, with their names."""
-    import ftprl
-    from ftprl.data.batches import write_batches
-
-    write_batches(out, ftprl.data.open(source, dim=2**BITS, names=True))
-
-
 FORMS: dict[str, tuple[str, Callable[[Path, Path], None]]] = {
     ".parquet": (".csv", parquet),
     ".jsonl": (".csv", json_lines),
     ".vwjson": (".csv", vw_json),
     ".two.vw": (".vw", two_namespaces),
-    ".batches": (".vw", batches),
 }

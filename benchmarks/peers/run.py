@@ -104,7 +104,7 @@ def loss_of_wabbit(out: str, err: str) -> float | None:
     return float(match[1]) if match else None
 
 
-NO_NAMES = ("--no-names",)
+NO_NAMES = ("--names", "0")
 VW, SVM, CSV = "ftprl train, VW text", "ftprl train, libsvm", "ftprl train, CSV"
 PARQUET, JSON, TWO = "ftprl train, Parquet", "ftprl train, JSON lines", "ftprl train, interactions"
 EIGHT = "ftprl, eight scales, VW text"
@@ -124,7 +124,6 @@ JOBS = (
     Job(PARQUET, ".parquet", "pyarrow", CSV, ftprl, loss_of_json),
     Job("ftprl in Python, Parquet", ".parquet", "pyarrow", CSV, peer("parquet"), loss_of_training),
     Job("ftprl in Python, Polars frame", ".parquet", "polars", CSV, peer("polars"), loss_of_training),
-    Job("ftprl train, batches", ".batches", "ftprl", VW, ftprl, loss_of_json),
     Job(JSON, ".jsonl", "ftprl", JSON, ftprl, loss_of_json),
     Job("Vowpal Wabbit --json", ".vwjson", "vowpalwabbit", JSON, with_options(wabbit, "--json"), loss_of_wabbit),
     Job(TWO, ".two.vw", "ftprl", TWO, with_options(ftprl, "--interactions", "a:b"), loss_of_json, PART),

@@ -174,7 +174,7 @@ def main() -> None:
         for shape in shapes:
             log(f"making {shape.name}")
             write(shape, options.times * shape.rows, work, options.seed)
-        print(f"2^{forms.BITS} cells, --no-names, {options.scales} scale(s); fastest of {options.repeats} (median)")
+        print(f"2^{forms.BITS} cells, --names 0, {options.scales} scale(s); fastest of {options.repeats} (median)")
         print("| rows | CSV | Parquet | datatable, CSV | Parquet against datatable | Parquet against CSV |")
         print("|---|---|---|---|---|---|")
         for shape in [] if options.prepare else shapes:

@@ -267,7 +267,7 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
 # Numbers that depend on S, which was rounded to float32 when they were recorded: with a share of the largest of them
 # that is more than those roundings came to (the best weight of a box changes its sign with S). `rounding` is another
 # formula now.
-OF_S = ("regret", "tight", "bound", "theorem", "worst_case", "closed_form", "closed_form_strong")
+OF_S = ("regret", "tight", "bound", "theorem")
 SHARE_OF_S = 1e-3
 NOT_COMPARED = ("rounding",)
 

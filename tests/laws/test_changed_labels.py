@@ -20,8 +20,8 @@ from ftprl.linear.spec import AUTO
 from ftprl.receipt.replay import Replay
 from laws.label_streams import KERNELS, NUMBERS, assert_same, progressive, state_of
 from laws.streams import spec
-from oracles.any_label import AnyLabel
-from oracles.experts_twin import AnyLabelWith
+from oracles.any_label_twin import AnyLabel
+from oracles.label_experts_twin import AnyLabelWith
 
 DIM, ROWS = 6, 4000
 

@@ -15,7 +15,7 @@ from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
 from ftprl.receipt.certificate import StreamCertificate, own_certificate, running_certificate
 from laws.streams import LOSSES, OPTIONS, spec, stream
-from oracles.any_label import Labels
+from oracles.labels_twin import Labels
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 SCALES: dict[str, Any] = {"one": 0.3, "several": (0.05, 0.4, 2.0)}

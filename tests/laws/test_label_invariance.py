@@ -23,7 +23,7 @@ from ftprl.receipt.replay import Replay
 from laws.label_streams import KERNELS, LABELLED, NUMBERS, assert_same, learned, linear_stream, progressive, state_of
 from laws.strategies import SEEDS, law
 from laws.streams import fitted, spec, stream
-from oracles.any_label import AnyLabel
+from oracles.any_label_twin import AnyLabel
 
 UNIT_FREE = ("squared", "absolute", "quantile")  # Huber loss has a unit of its own
 SCALES = [pytest.param({"scale": 0.3}, id="one"), pytest.param({"scale": AUTO}, id="eight"),

@@ -21,9 +21,9 @@ from ftprl.receipt.replay import Replay
 from laws.label_streams import GRIDS, KERNELS, LABELLED, assert_same, learned, linear_stream, progressive, state_of
 from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
-from oracles.any_label import AnyLabel
+from oracles.any_label_twin import AnyLabel
 
-SCALES = [pytest.param(0.4, id="one"), pytest.param(AUTO, id="eight")]
+ONE_AND_SEVERAL = [pytest.param(0.4, id="one"), pytest.param(AUTO, id="eight")]
 
 
 def oracle_scores(loss: str, batch: Batch, scales: tuple[float, ...], beta: float) -> tuple[np.ndarray, AnyLabel]:
@@ -37,7 +37,7 @@ def oracle_scores(loss: str, batch: Batch, scales: tuple[float, ...], beta: floa
     return scores, oracle
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", ONE_AND_SEVERAL)
 @pytest.mark.parametrize("loss", LABELLED)
 @law(3)
 @given(seed=SEEDS)

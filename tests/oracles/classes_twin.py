@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oracles.experts_twin import Columns, regrown
+from oracles.experts_twin import Columns, newton, regrown
 
 STACK_CUT = 8.0
-LEAST_CHANCE = 2.0**-900
-LEAST_WEIGHT = 2.0**-1000
 
 
 @dataclass
@@ -49,6 +47,7 @@ class ClassesTwin:
         K = len(self.scales)
         self.h = np.array(self.scales)
         self.stack = self.stack and K > 1
+        self.is_free = self.l1 == self.l2 == 0 and math.isinf(self.lower) and math.isinf(self.upper)
         n = K + self.stack
         self.bias = Cell(np.zeros((self.columns, K)), np.zeros((self.columns, K)), 1.0)
         self.w, self.totals, self.largest = np.full(n, 1.0 / n), np.zeros(n), 1.0
@@ -65,20 +64,18 @@ class ClassesTwin:
     @property
     def copies(self) -> np.ndarray:
         """How many classes a column stands for."""
-        many = np.ones(self.columns)
-        if self.seen < self.most:
-            many[-1] = self.most - self.seen
-        return many
+        return np.array([1.0] * self.seen + [float(self.most - self.seen)] * (self.seen < self.most))
 
     def grow(self, seen: int) -> None:
         """The next classes start as copies of the column of those not seen."""
         before, self.seen = self.columns, seen
+
+        def grown(a: np.ndarray) -> np.ndarray:
+            return np.concatenate([a, np.repeat(a[-1:], self.columns - before, axis=0)])
+
         for cell in (*self.cells.values(), self.bias):
-            add = self.columns - before
-            cell.z = np.concatenate([cell.z, np.repeat(cell.z[-1:], add, axis=0)])
-            cell.R = np.concatenate([cell.R, np.repeat(cell.R[-1:], add, axis=0)])
-        self.class_u = np.concatenate([self.class_u, np.repeat(self.class_u[-1:], add, axis=0)])
-        self.class_P = np.concatenate([self.class_P, np.repeat(self.class_P[-1:], add, axis=0)])
+            cell.z, cell.R = grown(cell.z), grown(cell.R)
+        self.class_u, self.class_P = grown(self.class_u), grown(self.class_P)
 
     def _stored(self, a):
         return a if self.float64 else np.asarray(a, np.float32).astype(np.float64)
@@ -106,20 +103,16 @@ class ClassesTwin:
                 a, s = abs(v), cell.s
                 if a > s:
                     cell.s = float(self._stored(max(s, math.sqrt(s * s + (a * a - s * s) / cell.N), a * 0.0625)))
-            x = self._play(cell, self._is_free())
+            x = self._play(cell, self.is_free)
             plays.append(x)
             total = total + x * v
         return (total + self._play(self.bias, True) if self.intercept else total), plays
 
-    def _is_free(self) -> bool:
-        return self.l1 == 0 and self.l2 == 0 and math.isinf(self.lower) and math.isinf(self.upper)
-
     def log_chances(self, scores: np.ndarray) -> np.ndarray:
         """The logarithm of the probability of one class of each column, by each scale."""
         t = np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores))) if self.ovr else scores
-        high = t.max(axis=0)
-        Z = sum((self.copies[c] * np.exp(t[c] - high) for c in range(self.columns)), start=np.zeros(len(self.h)))
-        return t - high - np.log(Z)
+        logs = t - t.max(axis=0)
+        return logs - np.log(self.copies @ np.exp(logs))
 
     def experts(self, scores: np.ndarray) -> np.ndarray:
         """The same with the stack, if there is one, in the last column."""
@@ -127,9 +120,8 @@ class ClassesTwin:
         if not self.stack:
             return logs
         f = np.maximum(logs, -STACK_CUT) @ self.u + self.class_u @ self.inputs
-        high = f.max()
-        own = f - high - math.log(float(self.copies @ np.exp(f - high)))
-        return np.column_stack([logs, own])
+        own = f - f.max()
+        return np.column_stack([logs, own - math.log(float(self.copies @ np.exp(own)))])
 
     def predict(self, row: dict[int, float]) -> np.ndarray:
         """The probability of one class of each column."""
@@ -160,8 +152,7 @@ class ClassesTwin:
             self.largest = c
         low = losses.min()
         loss = low - math.log(float(self.w @ np.exp(low - losses)))
-        self.rows += 1
-        self.loss += c * loss
+        self.rows, self.loss = self.rows + 1, self.loss + c * loss
         self.totals += c * losses
         n = len(self.w)
         if n > 1:
@@ -170,9 +161,7 @@ class ClassesTwin:
             self.w = (1.0 - a) * (self.w / self.w.sum()) + a / n
         if self.stack:
             self._newton(logs, y, min(c, 1024.0))
-        own = scores if not self.ovr else None
-        p = np.exp(logs[:, : len(self.h)]) if own is not None else 0.5 * (1.0 + np.tanh(0.5 * scores))
-        slope = p.copy()
+        slope = 0.5 * (1.0 + np.tanh(0.5 * scores)) if self.ovr else np.exp(logs[:, : len(self.h)])
         slope[y] -= 1.0
         slope *= c
         for (i, v), x in zip(row.items(), plays, strict=True):
@@ -184,8 +173,7 @@ class ClassesTwin:
         return loss
 
     def _review(self) -> None:
-        started = self.class_u.shape[1] > 0
-        stay, joined = self.read_columns.review()
+        started, (stay, joined) = self.class_u.shape[1] > 0, self.read_columns.review()
         made = [regrown(u, P, 0, stay, joined, started) for u, P in zip(self.class_u, self.class_P, strict=True)]
         self.class_u, self.class_P = (np.array(parts) for parts in zip(*made, strict=True))
 
@@ -207,11 +195,6 @@ class ClassesTwin:
             self.P = self.P - (b / (1.0 + b * max(float(d @ Pd), 0.0))) * np.outer(Pd, Pd)
         self.u = self.u - c * (self.P @ (mean - v[y]))
         for j in range(self.columns if len(self.inputs) else 0):
-            self._newton_of_columns(j, math.exp(logs[j, -1]), j == y, c)
-
-    def _newton_of_columns(self, j: int, p: float, is_label: bool, c: float) -> None:
-        Pd = self.class_P[j] @ self.inputs
-        b = c * max(p * (1.0 - p), 2.0**-13)
-        d = 1.0 + b * max(float(self.inputs @ Pd), 0.0)
-        self.class_u[j] -= c * (p - is_label) / d * Pd
-        self.class_P[j] -= b / d * np.outer(Pd, Pd)
+            p_j = math.exp(logs[j, -1])
+            a, b = c * (p_j - (j == y)), c * max(p_j * (1.0 - p_j), 2.0**-13)
+            self.class_u[j], self.class_P[j] = newton(self.class_u[j], self.class_P[j], self.inputs, a, b)

@@ -1,6 +1,7 @@
-"""The coin-betting expert and the stack that sees dense columns, row by row in NumPy (docs/experts.md).
+"""The coin-betting expert and the stack that sees dense columns, row by row in NumPy (docs/scales.md).
 
-`Coin` and `Columns` are the additions; `LogLoss` and `AnyLabelWith` are whole learners with them, of every loss.
+`Coin` and `Columns` are the additions, and `LogLoss` is a whole learner with them; `label_experts_twin` has that of the
+other losses.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oracles.any_label import LOG_LINK, MARGIN, RIDGE, SHARE, AnyLabel, Vector, cut, slope, value
+from oracles.any_label_twin import RIDGE, Vector
+from oracles.label_mixture_twin import SHARE
+from oracles.labels_twin import cut
 
 WEALTH = 0.3
 MOST, DEVIATIONS, PART, FIRST = 64, 8.0, 0.625, 8
@@ -117,6 +120,13 @@ def regrown(u: Vector, P: Vector, own: int, stay: list[int], joined: int, starte
     return np.append(u, np.zeros(new)), wide
 
 
+def newton(u: Vector, P: Vector, v: Vector, a: float, b: float) -> tuple[Vector, Vector]:
+    """u and P of a stack after a Newton step: slope a and curvature b of its loss along the inputs v."""
+    Pv = P @ v
+    d = 1 + b * max(float(v @ Pv), 0)
+    return u - a / d * Pv, P - b / d * np.outer(Pv, Pv)
+
+
 class LogLoss:
     """Several scales with the log loss, float64 cells, share capped."""
 
@@ -152,7 +162,8 @@ class LogLoss:
         a = min(SHARE, 1 / (self.rows + 1))
         self.w = (1 - a) * w / w.sum() + a / self.n
         slopes = c * (p - (y > 0))
-        self._newton(v, slopes[self.K], c * max(p[self.K] * (1 - p[self.K]), 2.0**-13))
+        b = c * max(p[self.K] * (1 - p[self.K]), 2.0**-13)
+        self.u, self.P = newton(self.u, self.P, v, slopes[self.K], b)
         for i, value_, play in [*zip(slots, values.tolist(), x, strict=True), (None, 1.0, x0)]:
             self.step_scales(i, slopes[: self.K] * value_, play)
         if self.coin is not None:
@@ -178,81 +189,3 @@ class LogLoss:
         R = np.sqrt(cell[1] ** 2 + g * g)
         cell[0] = cell[0] + g - cell[2] * (R - cell[1]) / self.h * x
         cell[1] = R
-
-    def _newton(self, v: Vector, a: float, b: float) -> None:
-        Pv = self.P @ v
-        d = 1 + b * max(float(v @ Pv), 0)
-        self.u, self.P = self.u - a / d * Pv, self.P - b / d * np.outer(Pv, Pv)
-
-
-class AnyLabelWith(AnyLabel):
-    """`AnyLabel` of several scales with the additions, without levels."""
-
-    def with_additions(self, coin: bool, dense: bool) -> AnyLabelWith:
-        self.coin, self.dense = Coin() if coin else None, Columns() if dense else None
-        self.started = False
-        self.n += coin
-        self.w = np.full(self.n, 1 / self.n)
-        return self
-
-    def _unit(self) -> float:
-        return 1.0 if self.loss in MARGIN or self.loss in LOG_LINK else self.labels.U
-
-    def learn(self, slots: list[int], values: Vector, y: float, c: float = 1.0) -> float:
-        L = self.labels
-        first, old = L.rows == 0, (L.lo, L.hi)
-        self.bet = math.nan if self.coin is None else L.m + self._unit() * self.coin.score(slots, values)
-        self.x = np.zeros(0) if self.dense is None else self.dense.read(slots, values)
-        prediction = super().learn(slots, values, y, c)
-        teaches = L.U > 0 and not (first and self.loss not in MARGIN)
-        if self.coin is not None:
-            hull = (min(old[0], L.lo), max(old[1], L.hi))
-            self.coin.learn(c * self._coin_slope(cut(self.bet, *hull), self.taught) if teaches else 0.0)
-        if self.dense is not None:
-            stay, joined = self.dense.review()
-            self.u, self.P = regrown(self.u, self.P, self.K, stay, joined, self.started)
-            self.started = self.started or joined > 0
-            self.columns = len(self.u)
-        return prediction
-
-    def _coin_slope(self, s: float, y: float) -> float:
-        if self.loss == "hinge":
-            return -y if y * s < 1 else 0.0
-        return self._slope_of_stack(s, s, y)[0]
-
-    def _predict(self, scores: Vector) -> tuple[float, Vector, float, float]:
-        w, self.w = self.w, self.w[: self.n - (self.coin is not None)]
-        u, self.u = self.u, self.u[: self.K]
-        _, experts, base, f = super()._predict(scores)
-        self.w, self.u, L = w, u, self.labels
-        if self.started:
-            base = f = f + self._unit() * float(self.u[self.K :] @ self.x)
-            gain = 4.0 if self.loss == "hinge" else 1.0
-            experts[self.K] = cut(gain * f, L.lo, L.hi)
-        if self.coin is not None:
-            experts = np.append(experts, cut(self.bet, L.lo, L.hi))
-        return self._mixed(experts), experts, base, f
-
-    def _newton(self, seen: Vector, old: tuple[float, ...], base: float, f: float, y: float, c: float) -> None:
-        """As without columns, whose values come behind the scores in the unit of before the row."""
-        if not self.started:
-            return super()._newton(seen, old, base, f, y, c)
-        m, U0, lo, hi = old
-        L, plain = self.labels, self.loss in MARGIN or self.loss in LOG_LINK
-        c = min(c, 2.0**10)
-        v = np.append((seen - m) / (1.0 if plain else L.U), (1.0 if plain else U0 / L.U) * self.x)
-        if self.loss in LOG_LINK:
-            f = base = cut(f, lo, hi)
-        if self.loss in ("absolute", "quantile", "huber"):
-            self.stack_weight += c
-            at = value(self.loss, cut(f, lo, hi), y, self.tau)
-            self.mean_loss += (c / self.stack_weight) * (at - self.mean_loss)
-        g, b, _ = self._slope_of_stack(f, base, y)
-        Pv = self.P @ v
-        d = 1.0 + c * b * max(float(v @ Pv), 0.0)
-        self.u = self.u - (c * g / d) * Pv
-        self.P = self.P - (c * b / d) * np.outer(Pv, Pv)
-        return None
-
-
-__all__ = ["AnyLabelWith", "Coin", "Columns", "LogLoss", "slope"]

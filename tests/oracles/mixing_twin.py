@@ -1,6 +1,6 @@
 """The mixture of several scales with the log loss, row by row: from their scores to one prediction, and to new weights.
 
-The formulas are those of docs/scales-reference.md in the same order, so that the numbers are those of the learner to
+The formulas are those of docs/scales.md in the same order, so that the numbers are those of the learner to
 the bit. Scalars are Python floats and their functions those of the C library.
 """
 

@@ -21,7 +21,6 @@ void bind_baseline(nanobind::module_& m);
 void bind_confidence(nanobind::module_& m);
 void bind_replay(nanobind::module_& m);
 void bind_replay_intervals(nanobind::module_& m);
-void bind_blocks(nanobind::module_& m);
 void bind_frames(nanobind::module_& m);
 void bind_readers(nanobind::module_& m);
 void bind_learner(nanobind::module_& m);

@@ -5,8 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,20 +12,18 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
-#include "bindings/buffers.hpp"
 #include "readers/fingerprint.hpp"
 #include "readers/json_sample.hpp"
 #include "readers/sample.hpp"
 #include "readers/table.hpp"
 #include "readers/text.hpp"
-#include "readers/window.hpp"
 #include "readers/words.hpp"
+#include "support/blocks.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-using ftprl::bindings::array_of;
 using ftprl::bindings::bytes_of;
 using ftprl::bindings::data_of;
 using ftprl::bindings::dialect_of;
@@ -119,34 +115,6 @@ std::size_t end_of_rows(nb::handle data, std::size_t from, int separator, int qu
                                     view.data());
 }
 
-// Bytes of an open file in memory of their own, and their fingerprint, which is made of each part while it is in the
-// cache. Fewer bytes when the file ends before.
-nb::tuple read_block(int file, std::uint64_t offset, std::size_t size) {
-    ftprl::Buffer<ftprl::Byte> block;
-    std::uint64_t fingerprint = 0;
-    int error = 0;
-    {
-        const nb::gil_scoped_release free;
-        block.reserve(size);
-        while (block.size() < size) {
-            const std::size_t wanted = std::min(size - block.size(), ftprl::Window::USUAL);
-            ftprl::Byte* const at = block.data() + block.size();
-            const ssize_t got = pread(file, at, wanted, static_cast<off_t>(offset + block.size()));
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0) error = errno;
-            if (got <= 0) break;
-            fingerprint += ftprl::text_fingerprint(at, static_cast<std::size_t>(got), block.size());
-            block.resize(block.size() + static_cast<std::size_t>(got));
-        }
-    }
-    if (error != 0) {
-        errno = error;
-        PyErr_SetFromErrno(PyExc_OSError);
-        throw nb::python_error();
-    }
-    return nb::make_tuple(array_of(block), fingerprint);
-}
-
 std::uint64_t fingerprint_of(nb::handle data, std::size_t start, std::size_t end, std::uint64_t offset) {
     const View view(data);
     if (start > end || end > view.size()) throw nb::value_error("start and end must be within the data");
@@ -168,8 +136,6 @@ void ftprl::bindings::bind_texts(nb::module_& m) {
     m.def("text_fingerprint", &fingerprint_of, nb::arg("data"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),
           "The fingerprint of data[start:end], which begins at byte `offset` of a text: parts of a text add up modulo "
           "2**64.");
-    m.def("read_block", &read_block, nb::arg("file"), nb::arg("offset"), nb::arg("size"),
-          "Bytes of an open file, fewer at its end, and their fingerprint.");
     m.def("number_lines", &lines_of, nb::arg("values").noconvert(), "One number a line, as short as is exact.");
     m.def(
         "trim", [] { ftprl::Blocks::shared().trim(); },

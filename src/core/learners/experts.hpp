@@ -1,5 +1,5 @@
 // Two additions for several scales, each an option: a coin-betting expert for streams with many features that do not
-// matter, and a stack that also sees the dense columns. docs/experts.md. Plain data only, as in kernel.hpp.
+// matter, and a stack that also sees the dense columns. docs/scales.md. Plain data only, as in kernel.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The coin-betting expert: docs/experts.md. Included by scales.inl; rules as there. Its arithmetic runs over four
+// The coin-betting expert: docs/scales.md. Included by scales.inl; rules as there. Its arithmetic runs over four
 // coordinates at a time, as that of one scale in kernel.inl.
 
 // A coordinate between its prediction and its step: theta, the sizes, what was won, the largest value.

@@ -1,4 +1,4 @@
-// The stack with dense columns: docs/experts.md. Included by mix.inl; rules as there.
+// The stack with dense columns: docs/scales.md. Included by mix.inl; rules as there.
 
 // Whether the stack has dense columns, or had.
 inline bool has_columns(const ScaleConstants& c, const DenseBlock* b) { return c.dense && b->inputs > 0; }

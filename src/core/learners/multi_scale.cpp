@@ -45,7 +45,7 @@ MultiScaleLearner::MultiScaleLearner(const LearnerOptions& options)
 }
 
 // With the log loss and the coin the scales that are best on most streams begin with more of the weights:
-// docs/scales-reference.md.
+// docs/scales.md.
 void MultiScaleLearner::favour_usual_scales() {
     const ScaleConstants& c = options_.constants;
     if (labelled() || !c.coin) return;

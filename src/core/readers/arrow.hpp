@@ -54,34 +54,16 @@ namespace ftprl {
 // who keeps them as long as the column is used.
 class ArrowColumn {
 public:
-    enum class Type {
-        nothing,
-        boolean,
-        i8,
-        u8,
-        i16,
-        u16,
-        i32,
-        u32,
-        i64,
-        u64,
-        f32,
-        f64,
-        text,
-        large_text,
-        text_view,
-        list,
-        large_list
-    };
+    enum class Type { nothing, boolean, i32, i64, u64, f32, f64, text, large_text, list, large_list };
 
-    // Cells from `offset` on. Throws std::invalid_argument for a type that is none of those above.
+    // Cells from `offset` on. Throws std::invalid_argument for a type that is none of those above: pyarrow converts
+    // others before.
     ArrowColumn(const ArrowSchema& schema, const ArrowArray& array, std::int64_t offset)
         : type_(type_of(schema.format)),
           ticks_(ticks_of(schema.format)),
           size_(array.length),
           offset_(array.offset + offset) {
-        is_utf8_ = std::strcmp(schema.format, "u") == 0 || std::strcmp(schema.format, "U") == 0 ||
-                   std::strcmp(schema.format, "vu") == 0;
+        is_utf8_ = std::strcmp(schema.format, "u") == 0 || std::strcmp(schema.format, "U") == 0;
         if (type_ != Type::nothing) {
             const std::int64_t needed = is_text() ? 3 : 2;
             if (array.n_buffers < needed) throw std::invalid_argument("an Arrow array without its buffers");
@@ -94,16 +76,13 @@ public:
             dictionary_ = std::make_unique<ArrowColumn>(*schema.dictionary, *array.dictionary, 0);
         }
         if (is_list()) set_elements(schema, array);
-        if (type_ == Type::text_view) limit_ = data_ + 16 * (array.offset + array.length);
-        if (is_text() && type_ != Type::text_view && size_ > 0) {
+        if (is_text() && size_ > 0) {
             limit_ = field(static_cast<std::size_t>(array.length - offset) - 1).end;
         }
     }
 
     Type type() const noexcept { return type_; }
-    bool is_text() const noexcept {
-        return type_ == Type::text || type_ == Type::large_text || type_ == Type::text_view;
-    }
+    bool is_text() const noexcept { return type_ == Type::text || type_ == Type::large_text; }
     bool is_list() const noexcept { return type_ == Type::list || type_ == Type::large_list; }
     // Whether the bytes of a text promise to be UTF-8.
     bool is_utf8() const noexcept { return is_utf8_; }
@@ -157,18 +136,8 @@ public:
     template <class Work>
     void by_type(Work&& work) const {
         switch (type_) {
-            case Type::i8:
-                return work(static_cast<const std::int8_t*>(nullptr));
-            case Type::u8:
-                return work(static_cast<const std::uint8_t*>(nullptr));
-            case Type::i16:
-                return work(static_cast<const std::int16_t*>(nullptr));
-            case Type::u16:
-                return work(static_cast<const std::uint16_t*>(nullptr));
             case Type::i32:
                 return work(static_cast<const std::int32_t*>(nullptr));
-            case Type::u32:
-                return work(static_cast<const std::uint32_t*>(nullptr));
             case Type::i64:
                 return work(static_cast<const std::int64_t*>(nullptr));
             case Type::u64:
@@ -184,7 +153,6 @@ public:
 
     // The bytes of a cell of text.
     Field field(std::size_t i) const noexcept {
-        if (type_ == Type::text_view) return viewed(i);
         const auto* const bytes = static_cast<const Byte*>(bytes_[0]);
         if (type_ == Type::large_text) {
             const auto* const ends = numbers<std::int64_t>(i);
@@ -198,20 +166,11 @@ public:
     bool is_large_text() const noexcept { return type_ == Type::large_text; }
     const Byte* bytes() const noexcept { return static_cast<const Byte*>(bytes_[0]); }
 
-    // A view has sixteen bytes: the length, and then the text itself, up to twelve bytes, or where it is.
-    static constexpr std::uint64_t LONGEST_INSIDE = 12;
-    bool is_view() const noexcept { return type_ == Type::text_view; }
-    const Byte* view_at(std::size_t i) const noexcept { return data_ + 16 * (static_cast<std::size_t>(offset_) + i); }
     const Byte* limit() const noexcept { return limit_; }  // bytes up to here may be read
 
-    // Whether the texts of cells [from, from + count) promise to be UTF-8 and are not all ASCII, or may not be.
+    // Whether the texts of cells [from, from + count) promise to be UTF-8 and are not all ASCII.
     bool may_break_utf8(std::size_t from, std::size_t count) const noexcept {
-        if (!is_utf8_ || count == 0) return false;
-        if (type_ != Type::text_view) return !is_ascii(field(from).data, field(from + count - 1).end);
-        for (std::size_t i = from; i < from + count; ++i) {
-            if (!is_missing(i) && !is_ascii(field(i).data, field(i).end)) return true;
-        }
-        return false;
+        return is_utf8_ && count != 0 && !is_ascii(field(from).data, field(from + count - 1).end);
     }
     // Whether this begins with the texts of another column: the dictionaries of the batches of a file often do.
     bool begins_with(const ArrowColumn& other) const noexcept {
@@ -258,13 +217,10 @@ private:
         static constexpr struct {
             const char* format;
             Type type;
-        } types[] = {{"n", Type::nothing},    {"b", Type::boolean},     {"c", Type::i8},
-                     {"C", Type::u8},         {"s", Type::i16},         {"S", Type::u16},
-                     {"i", Type::i32},        {"I", Type::u32},         {"l", Type::i64},
-                     {"L", Type::u64},        {"f", Type::f32},         {"g", Type::f64},
-                     {"u", Type::text},       {"z", Type::text},        {"U", Type::large_text},
-                     {"Z", Type::large_text}, {"vu", Type::text_view},  {"vz", Type::text_view},
-                     {"+l", Type::list},      {"+L", Type::large_list}, {"+m", Type::list}};
+        } types[] = {{"n", Type::nothing},     {"b", Type::boolean},    {"i", Type::i32},        {"l", Type::i64},
+                     {"L", Type::u64},         {"f", Type::f32},        {"g", Type::f64},        {"u", Type::text},
+                     {"z", Type::text},        {"U", Type::large_text}, {"Z", Type::large_text}, {"+l", Type::list},
+                     {"+L", Type::large_list}, {"+m", Type::list}};
         for (const auto& known : types) {
             if (std::strcmp(known.format, format) == 0) return known.type;
         }
@@ -311,34 +267,12 @@ private:
         return (bits[at / 8] >> (at % 8) & 1) != 0;
     }
 
-    // Sixteen bytes each: the length, and then the text itself or its first bytes, its buffer and its offset there.
-    Field viewed(std::size_t i) const noexcept {
-        const Byte* const view = view_at(i);
-        std::int32_t size = 0, buffer = 0, offset = 0;
-        std::memcpy(&size, view, 4);
-        if (size <= static_cast<std::int32_t>(LONGEST_INSIDE)) return Field{view + 4, view + 4 + size, limit_};
-        std::memcpy(&buffer, view + 8, 4);
-        std::memcpy(&offset, view + 12, 4);
-        const Byte* first = static_cast<const Byte*>(bytes_[buffer]) + offset;
-        return Field{first, first + size, first + size};
-    }
-
     char* write(std::size_t i, char* out) const noexcept {
         switch (type_) {
             case Type::boolean:
                 return write_value(out, boolean(i));
-            case Type::i8:
-                return write_value(out, std::int64_t{*numbers<std::int8_t>(i)});
-            case Type::u8:
-                return write_value(out, std::int64_t{*numbers<std::uint8_t>(i)});
-            case Type::i16:
-                return write_value(out, std::int64_t{*numbers<std::int16_t>(i)});
-            case Type::u16:
-                return write_value(out, std::int64_t{*numbers<std::uint16_t>(i)});
             case Type::i32:
                 return write_value(out, std::int64_t{*numbers<std::int32_t>(i)});
-            case Type::u32:
-                return write_value(out, std::int64_t{*numbers<std::uint32_t>(i)});
             case Type::i64:
                 return write_value(out, *numbers<std::int64_t>(i));
             case Type::u64:

@@ -150,14 +150,11 @@ public:
     // Take note of the names first met in rows [from, to); false at one whose bounds leave nothing.
     bool add(const NewNames& names, std::size_t from, std::size_t to) {
         changes.clear();
-        std::string text;
         const std::size_t end = names.first_of(to);
         for (std::size_t i = names.first_of(from); i < end; ++i) {
             const auto& name = names[i];
-            text.resize(name.size);
-            names.write(name, reinterpret_cast<Byte*>(text.data()));
-            const bool is_product = name.is_product != 0;
-            if (!add(name.row - from, slots_(name.hash), text.data(), text.size(), is_product)) return false;
+            const auto* const text = reinterpret_cast<const char*>(names.text_of(name));
+            if (!add(name.row - from, slots_(name.hash), text, name.size, name.is_product != 0)) return false;
         }
         return true;
     }

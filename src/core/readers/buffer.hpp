@@ -44,8 +44,6 @@ public:
         reserve(1);
         data_[size_++] = value;
     }
-    // The same within what was reserved.
-    void push_reserved(T value) noexcept { data_[size_++] = value; }
     // The memory, to be given back to Blocks; the buffer is empty afterwards.
     T* release() noexcept {
         expected_ = size_ + size_ / 8 + 1024;

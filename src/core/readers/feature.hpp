@@ -34,9 +34,6 @@ inline constexpr Byte TEXT_LATER[] = {0};
 class FeatureTexts {
 public:
     virtual Feature with_text(const Feature& feature) = 0;
-    // False when the name was surely asked for before, since the last `forget`.
-    virtual bool is_new(const Feature& feature) = 0;
-    virtual void forget() = 0;
 
 protected:
     ~FeatureTexts() = default;

@@ -17,8 +17,8 @@
 #include "readers/feature.hpp"
 #include "readers/grams.hpp"
 #include "readers/interactions.hpp"
+#include "readers/known_names.hpp"
 #include "readers/new_names.hpp"
-#include "readers/recent_names.hpp"
 #include "readers/scan.hpp"
 #include "support/memory.hpp"
 
@@ -34,9 +34,9 @@ struct AllFeatures {
     void add(const Feature& feature) noexcept { *next++ = feature; }
 };
 struct FetchedFeatures : AllFeatures {
-    RecentNames::View recent;
+    KnownNames::View known;
     void add(const Feature& feature) noexcept {
-        recent.fetch(feature.hash);
+        known.fetch(feature.hash);
         AllFeatures::add(feature);
     }
 };
@@ -45,18 +45,17 @@ class FeatureLog {
 public:
     // Without names and interactions nothing is kept, and `features` is not to be used.
     bool is_on() const noexcept { return is_on_; }
-    // `all`: none may be missed because its hash is like that of another, which takes somewhat longer.
+    // `all`: they are recorded also when no more are wanted.
     void keep_names(bool all) {
         is_complete_ = all;
-        begin_names();
+        known_.allocate();
         is_on_ = true;
     }
-    bool keeps_names() const noexcept { return recent_.is_allocated(); }
+    bool keeps_names() const noexcept { return known_.is_allocated(); }
     void set_texts(FeatureTexts& texts) noexcept { texts_ = &texts; }
     void set_interactions(const Interactions& interactions) {
         interactions_ = interactions;
         is_on_ = is_on_ || interactions_.any();
-        if (keeps_names() && interactions_.any()) begin_names();
     }
     bool has_interactions() const noexcept { return interactions_.any(); }
     // `start` is that of the hash of a name.
@@ -73,9 +72,9 @@ public:
         features_.resize(size);
         features_.reserve(more);
     }
-    // Whether somebody will ask for the text of a feature: not if only its name is of interest, and recent.
+    // Whether somebody will ask for the text of a feature: not if only its name is of interest, and known.
     bool wants_text(std::uint64_t hash) const noexcept {
-        return interactions_.any() || grams_.any() || (keeps_names() && !is_recent(hash));
+        return interactions_.any() || grams_.any() || (keeps_names() && !known_.has(hash));
     }
 
     std::uint32_t add_group(const FeatureGroup& group) {
@@ -105,12 +104,9 @@ public:
     void begin_row() noexcept {
         if (pages_.size() > 1) pages_.resize(1);
         passing_.clear();
-        factors_.clear();
+        products_.clear();
         page_ = used_ = 0;
         page_size_ = PAGE;
-        texts_stay_ = has_met_ = false;
-        unknown_.resize(0);
-        products_.resize(0);
     }
 
     // How many grams of the first `size` features there may be; then each of them: add(feature).
@@ -158,138 +154,33 @@ public:
         };
         interactions_.each(add_one, add_pairs);
     }
-    // Adds a product, whose name is put together of those of its factors, if it may be new.
+    // Adds a product, whose name is put together of those of its factors, if it is new.
     void add_product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
-        if (is_recent_product(hash)) return;
-        factors_.emplace_back(factors, count);
-        products_.push(Feature{hash, nullptr, static_cast<std::uint32_t>(factors_.size() - 1), PRODUCT});
-    }
-    // The same for the products of one feature and each of some others: use(number, hash) gets the hash of each. Which
-    // are new is hard to guess, so there is no branch on it.
-    template <class Use>
-    void add_pairs(std::uint32_t one, const std::uint32_t* others, std::size_t count, const Use& use) {
-        products_.reserve(count);
-        const Feature* const features = features_.data();
-        const std::uint64_t own = features[one].hash;
-        Feature* next = products_.data() + products_.size();
-        for (std::size_t k = 0; k < count; ++k) {
-            const std::uint32_t other = others[k];
-            const std::uint64_t hash = Interactions::hash(own + features[other].hash, 2);
-            use(k, hash);
-            if ((one | other) > 0xffffu) {  // its numbers need more space
-                products_.resize(static_cast<std::size_t>(next - products_.data()));
-                add_product(hash, Interactions::Factors{one, other}, 2);
-                products_.reserve(count);
-                next = products_.data() + products_.size();
-                continue;
-            }
-            *next = Feature{hash, nullptr, one << 16 | other, PAIR};
-            next += is_recent_product(hash) ? 0 : 1;
-        }
-        products_.resize(static_cast<std::size_t>(next - products_.data()));
+        if (!known_.has(hash)) products_.push_back(Product{hash, factors, count});
     }
 
     // Whether names are recorded now, and whether those of products are, too.
     bool is_recording() const noexcept { return keeps_names() && (is_complete_ || names_.are_wanted()); }
     bool is_recording_products() const noexcept {
-        return is_recording() && (is_complete_ || (recent_products_.is_allocated() && names_.are_products_wanted()));
+        return is_recording() && (is_complete_ || names_.are_products_wanted());
     }
 
-    // Where the names of a row are looked for, which goes better if the buckets are fetched before.
-    RecentNames::View recent() const noexcept { return recent_.view(); }
-    // Fetches the bucket of one name, if names are kept.
-    void fetch(std::uint64_t hash) const noexcept {
-        if (recent_.is_allocated()) recent_.view().fetch(hash);
-    }
+    // Where the names of a row are looked for, which goes better if the places are fetched before.
+    KnownNames::View known() const noexcept { return known_.view(); }
 
-    // Looks for those of the first `size` features of the row whose names may have to be recorded, once in a row. Which
-    // are not recent is hard to guess, so there is no branch on it.
-    void meet(std::size_t size) {
-        if (std::exchange(has_met_, true)) return;
-        unknown_.reserve(size);
+    // Records the names of the row: of its first `size` features, and of its products.
+    void record(std::size_t row, std::size_t size) {
         const Feature* const features = features_.data();
-        std::uint32_t* const unknown = unknown_.data();
-        std::size_t count = 0;
-        if (is_complete_) {
-            for (std::size_t i = 0; i < size; ++i) {
-                unknown[count] = static_cast<std::uint32_t>(i);
-                count += is_whole(features[i].hash) ? 0 : 1;
-            }
-        } else {
-            const RecentNames::View recent = recent_.view();
-            for (std::size_t i = 0; i < size; ++i) {
-                unknown[count] = static_cast<std::uint32_t>(i);
-                count += recent.has(features[i].hash) ? 0 : 1;
-            }
+        const KnownNames::View known = known_.view();
+        for (std::size_t i = 0; i < size; ++i) {
+            if (!known.has(features[i].hash)) record(features[i], row);
         }
-        unknown_.resize(count);
-    }
-    // Records the names of the row that was met. If their texts stay where they are until `settle`, it is found out
-    // later which of them were recorded before: nothing waits for the memory then.
-    void record(std::size_t row) {
-        part_of_.clear();
-        for (std::size_t i = 0; i < unknown_.size(); ++i) {
-            const Feature& feature = features_.data()[unknown_.data()[i]];
-            if (is_repeated(feature.hash, recent_)) continue;
-            if (texts_stay_ && feature.group < PASSING) {
-                put_off(feature, row);
-            } else {
-                settle();
-                record(feature, row);
-            }
+        for (const Product& product : products_) {
+            if (known_.add(product.hash)) continue;
+            append(product);
+            names_.end(row, product.hash, true);
         }
-        if (!texts_stay_ || products_.size() != 0) settle();
-        const Feature* const products = products_.data();
-        const std::size_t count = products_.size();
-        for (std::size_t i = 0; i < count; ++i) {
-            if (known_products_.is_allocated() && i + AHEAD < count) known_products_.fetch(products[i + AHEAD].hash);
-            if (!is_repeated(products[i].hash, recent_products_)) record(products[i], row);
-        }
-        end_met();
-    }
-    // The numbers of those hashes whose names may have to be recorded, in `others`; returns how many there are.
-    std::size_t find_others(const std::uint64_t* hashes, std::size_t count, std::uint32_t* others) const noexcept {
-        std::size_t size = 0;
-        const auto find = [&](const auto& is_recent) {
-            for (std::size_t i = 0; i < count; ++i) {
-                others[size] = static_cast<std::uint32_t>(i);
-                size += is_recent(hashes[i]) ? 0 : 1;
-            }
-        };
-        if (is_complete_) {
-            find([this](std::uint64_t hash) { return is_whole(hash); });
-        } else {
-            find([recent = recent_.view()](std::uint64_t hash) { return recent.has(hash); });
-        }
-        return size;
-    }
-    // Records the name of a feature of a row that was finished before; `end_met` follows the last of some.
-    // `may_be_recent` is whether the same name may come from the same source again and again.
-    void record_met(const Feature& feature, std::size_t row, bool may_be_recent) {
-        if (may_be_recent && is_repeated(feature.hash, recent_)) return;
-        if (feature.text == TEXT_LATER) return record(feature, row);
-        if (is_known(feature.hash, known_)) return;
-        names_.append(feature, groups_[feature.group]);
-        names_.end(row, feature.hash, false);
-    }
-    void end_met() {
-        if (names_.size() > FEW) know_names();
-    }
-    // Finds names again that are not recent any more.
-    void know_names() {
-        if (keeps_names() && !known_.is_allocated() && !is_complete_) know_all();
-    }
-    // Fetches where `record_met` looks for a name.
-    void fetch_known(std::uint64_t hash) const noexcept {
-        recent_.view().fetch(hash);
-        if (known_.is_allocated()) known_.fetch(hash);
-    }
-    // The texts of the present row, and the names of its groups, stay where they are until `settle`.
-    void set_texts_stay() noexcept { texts_stay_ = true; }
-    // The same, unless some of them lie in memory of the row.
-    void set_texts_stay_unless_copied() noexcept { texts_stay_ = page_ == 0 && used_ == 0; }
-    void settle() {
-        for (; first_put_off_ != end_put_off_; ++first_put_off_) settle(put_off_[first_put_off_ % put_off_.size()]);
+        if (names_.size() > FEW) known_.grow();
     }
 
     // Stops recording together with another parser of the same data.
@@ -299,22 +190,16 @@ public:
 
     // Records everything anew: what comes is not behind what was read before.
     void forget() {
-        if (keeps_names()) begin_names();
-        if (texts_ != nullptr) texts_->forget();
+        if (keeps_names()) known_.allocate();
     }
 
     // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
     NewNames take() {
-        settle();
         if (is_complete_) {
             names_.set_complete();
         } else if (keeps_names() && !names_.are_wanted()) {
-            recent_.release();
             known_.release();
-            release_products();
             is_on_ = interactions_.any() || grams_.any();
-        } else if (!names_.are_products_wanted()) {
-            release_products();
         }
         return std::move(names_);
     }
@@ -322,77 +207,18 @@ public:
 private:
     static constexpr std::size_t PAGE = 1 << 16;
 
-    // A name of which it is not yet known whether it was recorded before.
-    struct PutOff {
-        Feature feature;  // its `group` is the row
-        const Byte* group;
-        const Byte* key;
-        std::uint32_t group_size;
-        std::uint32_t key_size;
-        Byte joint;
+    static constexpr std::size_t FEW = 4096;  // names of a batch: many of more are met again in later ones
+
+    struct Product {
+        std::uint64_t hash;
+        Interactions::Factors factors;
+        std::size_t count;  // of the factors
     };
 
-    void put_off(const Feature& feature, std::size_t row) {
-        if (known_.is_allocated()) known_.fetch(feature.hash);
-        if (end_put_off_ - first_put_off_ == put_off_.size()) settle(put_off_[first_put_off_++ % put_off_.size()]);
-        const FeatureGroup& group = groups_[feature.group];
-        const Feature with_row{feature.hash, feature.text, feature.size, static_cast<std::uint32_t>(row)};
-        put_off_[end_put_off_++ % put_off_.size()] =
-            PutOff{with_row, group.name, group.key, group.size, group.key_size, group.joint};
-    }
-    void settle(const PutOff& name) {
-        if (is_known(name.feature.hash, known_)) return;
-        names_.append(name.feature,
-                      FeatureGroup{name.group, name.group_size, name.joint, 0, nullptr, name.key, name.key_size});
-        names_.end(name.feature.group, name.feature.hash, false);
-    }
     void record(const Feature& feature, std::size_t row) {
-        const bool is_product = feature.group == PRODUCT || feature.group == PAIR;
-        if (is_known(feature.hash, is_product ? known_products_ : known_)) return;
-        if (feature.text == TEXT_LATER && !texts_->is_new(feature)) return;
-        if (feature.group == PAIR && names_.has_space_for_parts()) {
-            const std::uint32_t one = part_of(feature.size >> 16), other = part_of(feature.size & 0xffffu);
-            return names_.add_pair(row, feature.hash, one, other);
-        }
+        if (known_.add(feature.hash)) return;  // an earlier one of the row has the same name
         append(feature);
-        names_.end(row, feature.hash, is_product);
-    }
-
-    // The name of a feature of the row as a part of the names of its products.
-    std::uint32_t part_of(std::size_t number) {
-        if (part_of_.size() <= number) part_of_.resize(number + 1, NO_PART);
-        if (part_of_[number] == NO_PART) {
-            append(features_.data()[number]);
-            part_of_[number] = names_.end_part();
-        }
-        return part_of_[number];
-    }
-
-    // 2 MB, for names that are not recent any more, once there are many in a batch.
-    static constexpr std::size_t KNOWN_SETS = std::size_t{1} << 18, FEW = 4096, AHEAD = 8;
-
-    void know_all() {
-        known_.allocate(KNOWN_SETS);
-        if (recent_products_.is_allocated()) known_products_.allocate(KNOWN_SETS);
-        for (std::size_t i = 0; i < names_.size(); ++i) {
-            if (names_[i].is_product == 0) {
-                known_.add(names_[i].hash);
-            } else if (known_products_.is_allocated()) {
-                known_products_.add(names_[i].hash);
-            }
-        }
-    }
-
-    void begin_names() {
-        whole_.assign(is_complete_ ? KNOWN : 0, 0);
-        recent_.allocate();
-        known_.release();
-        release_products();
-        if (interactions_.any() && !is_complete_) recent_products_.allocate();
-    }
-    void release_products() noexcept {
-        recent_products_.release();
-        known_products_.release();
+        names_.end(row, feature.hash, false);
     }
 
     Byte* space_for(std::size_t size) {
@@ -411,10 +237,7 @@ private:
     }
 
     static constexpr std::uint32_t PASSING = 0x80000000u;
-    static constexpr std::uint32_t NO_PART = 0xffffffffu;
-    static constexpr std::uint32_t PRODUCT = 0xffffffffu;
-    static constexpr std::uint32_t GRAM = 0xfffffffeu;
-    static constexpr std::uint32_t PAIR = 0xfffffffdu;  // a product of the features size / 2^16 and size % 2^16
+    static constexpr std::uint32_t GRAM = 0xffffffffu;
 
     // The features of one column or namespace, in their order.
     struct Sequence {
@@ -495,18 +318,14 @@ private:
         return group_at(feature.group != GRAM ? feature.group : all_sequences_[made_[feature.size].sequence].group);
     }
 
+    void append(const Product& product) {
+        for (std::size_t k = 0; k < product.count; ++k) {
+            if (k != 0) names_.append(Byte{'*'});
+            append(features_.data()[product.factors[k]]);
+        }
+    }
     void append(const Feature& feature) {
-        if (feature.group == PRODUCT) {
-            const auto& [factors, count] = factors_[feature.size];
-            for (std::size_t k = 0; k < count; ++k) {
-                if (k != 0) names_.append(Byte{'*'});
-                append(features_.data()[factors[k]]);
-            }
-        } else if (feature.group == PAIR) {
-            append(features_.data()[feature.size >> 16]);
-            names_.append(Byte{'*'});
-            append(features_.data()[feature.size & 0xffffu]);
-        } else if (feature.group == GRAM) {
+        if (feature.group == GRAM) {
             append_gram(made_[feature.size]);
         } else {
             append_one(feature);
@@ -535,37 +354,11 @@ private:
         return (number & PASSING) != 0 ? passing_[number & ~PASSING] : groups_[number];
     }
 
-    // Whether a name that is not recent was recorded and is still known; from now on it is.
-    bool is_known(std::uint64_t hash, NameFilter& known) noexcept {
-        if (is_complete_) return std::exchange(whole_[hash & (KNOWN - 1)], hash) == hash && hash != 0;
-        if (!known.is_allocated()) return false;
-        if (known.has(hash)) return true;
-        known.add(hash);
-        return false;
-    }
-    // Whether a name was met lately. Where none may be missed, it is found by its whole hash.
-    bool is_recent(std::uint64_t hash) const noexcept {
-        return is_complete_ ? is_whole(hash) : recent_.view().has(hash);
-    }
-    bool is_recent_product(std::uint64_t hash) const noexcept {
-        return is_complete_ ? is_whole(hash) : recent_products_.view().has(hash);
-    }
-    bool is_whole(std::uint64_t hash) const noexcept { return whole_[hash & (KNOWN - 1)] == hash && hash != 0; }
-    // Whether an earlier feature of the row that is recorded has the same name; from now on one has.
-    bool is_repeated(std::uint64_t hash, const RecentNames& recent) const noexcept {
-        if (is_complete_) return false;  // that is found out when it is recorded
-        if (recent.view().has(hash)) return true;
-        recent.view().add(hash);
-        return false;
-    }
-
-    static constexpr std::uint64_t KNOWN = 1 << 17;  // whole hashes, 1 MB
-
     bool is_on_ = false;
     bool is_complete_ = false;
     FeatureTexts* texts_ = nullptr;
     Interactions interactions_;
-    std::vector<std::pair<Interactions::Factors, std::size_t>> factors_;  // of the products of the row, and how many
+    std::vector<Product> products_;  // those of the row that are not known
     Grams grams_;
     std::uint64_t hash_start_ = 0;
     std::vector<Sequence> all_sequences_;  // of which the row has `sequences_`
@@ -577,20 +370,7 @@ private:
     std::vector<FeatureGroup> passing_;
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
-    RecentNames recent_;                                  // names that were recorded
-    NameFilter known_;                                    // more of them
-    // Products have their own: there may be no space for a product that was recorded, and a feature whose name is known
-    // by the same bits is not to be missed for that.
-    RecentNames recent_products_;
-    NameFilter known_products_;
-    std::vector<std::uint64_t> whole_;    // their hashes, where none may be missed
-    std::vector<std::uint32_t> part_of_;  // of features of the row, NO_PART if there is none yet
-    Buffer<std::uint32_t> unknown_;       // numbers of features of the row that are not recent
-    Buffer<Feature> products_;            // those of the row that are not recent
-    bool has_met_ = false;
-    bool texts_stay_ = false;
-    std::array<PutOff, 32> put_off_;
-    std::size_t first_put_off_ = 0, end_put_off_ = 0;
+    KnownNames known_;                                    // names that were recorded
     NewNames names_;
 };
 

@@ -38,9 +38,6 @@ protected:
                                 reader.kind == Column::Kind::boolean || reader.kind == Column::Kind::bucket;
             return is_one && !cells.is_list();
         }
-        bool is_coded() const noexcept {
-            return reader.kind == Column::Kind::categorical && cells.dictionary() != nullptr;
-        }
         Column column;
         ColumnReader reader;
         ElementReader elements;
@@ -50,8 +47,6 @@ protected:
         std::array<double, BLOCK> values{};
         Feature form{};                      // of its cells, but for the hash
         std::vector<std::uint64_t> entries;  // the hashes of a dictionary's entries, as far as they are known; else 0
-        std::vector<std::uint32_t> slots;    // the same as slots, perhaps NEW, or UNMET or EMPTY
-        std::vector<bool> recorded;          // entries whose names were recorded
         bool has_high_bytes = false;         // whether an entry may be no text in UTF-8
     };
 
@@ -127,7 +122,6 @@ protected:
 
     void load_categories(FrameColumn& column, std::size_t from, std::size_t count) {
         if (column.cells.dictionary() != nullptr) return load_entries(column, from, count);
-        if (column.cells.is_view() && !column.cells.has_missing()) return load_views(column, from, count);
         const bool checks = column.cells.may_break_utf8(from, count);
         if (column.cells.is_large_text() && !column.cells.has_missing() && !checks) {
             return load_texts(column, from, count);
@@ -157,32 +151,6 @@ protected:
         if (size == 0) return;
         if (checks && !is_utf8(field.data, field.end)) column.states[i] = State::bad;
         column.hashes[i] = column.reader.with_value.quick(field.data, size, field.limit);
-    }
-
-    // The view as far on as a block is long: it is in another page, up to which the processor does not look by itself.
-    static void prefetch_next(const Byte* view) noexcept {
-        prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(view) + 16 * BLOCK));
-    }
-
-    // The same for views, most of which have their text inside: all of it is looked at once.
-    void load_views(FrameColumn& column, std::size_t from, std::size_t count) {
-        const ArrowColumn& cells = column.cells;
-        const Prefix with_value = column.reader.with_value;
-        std::uint64_t bytes = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            const Byte* const view = cells.view_at(from + i);
-            prefetch_next(view);
-            const std::uint64_t size = detail::load4(view);
-            if (size - 1 >= ArrowColumn::LONGEST_INSIDE) {
-                load_category(column, from, i, cells.is_utf8());
-                continue;
-            }
-            bytes |= detail::load8(view + 4) | detail::load4(view + 12);  // zeros behind the text
-            column.states[i] = State::present;
-            column.hashes[i] = with_value.quick(view + 4, size, cells.limit());
-        }
-        if (!cells.is_utf8() || (bytes & 0x8080808080808080u) == 0) return;
-        for (std::size_t i = 0; i < count; ++i) load_category(column, from, i, true);
     }
 
     void load_entries(FrameColumn& column, std::size_t from, std::size_t count) {

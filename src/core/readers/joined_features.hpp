@@ -77,7 +77,7 @@ private:
         if (!log.is_on()) return write(slot, NoFeatures{});
         const AllFeatures all{log.features() + rows_.size()};
         if (!log.is_recording()) return write(slot, all);
-        write(slot, FetchedFeatures{all, log.recent()});
+        write(slot, FetchedFeatures{all, log.known()});
     }
     template <class Slot, class Log>
     void write(const Slot slot, Log log) {

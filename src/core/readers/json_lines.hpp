@@ -54,10 +54,7 @@ private:
         if (shape_.is_known()) {
             begin();
             const ShapeRead read = shape_.read(p, eol, end, *this, joined_);
-            if (read == ShapeRead::whole) {
-                rows.log.set_texts_stay_unless_copied();  // those that were not copied are in the line
-                return finish(y_, weight_);
-            }
+            if (read == ShapeRead::whole) return finish(y_, weight_);
             if (read == ShapeRead::refused) return;
         }
         begin();

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "readers/new_names.hpp"
-#include "readers/recent_names.hpp"
 #include "readers/scan.hpp"
 #include "support/memory.hpp"
 
@@ -73,6 +72,10 @@ private:
     std::size_t capacity_ = 0;
 };
 
+// A name is known by these bits of its hash, the lowest: two names that agree in them count as one. In a table of 2^22
+// cells they then share their cell, too, and of those that do one in 256 is not counted.
+inline constexpr std::uint64_t NAME_BITS = (std::uint64_t{1} << 30) - 1;
+
 class NameTable {
 public:
     static constexpr std::size_t OVERHEAD = 12;  // bytes that a name counts for besides its own
@@ -118,10 +121,10 @@ public:
         for (std::size_t i = names.first_of(from); i < end && !is_full_; ++i) {
             if (i + AHEAD < end) fetch(names[i + AHEAD].hash);
             const NewNames::Entry& name = names[i];
-            const auto write = [&names, &name](Byte* to) { names.write(name, to); };
+            const Byte* const text = names.text_of(name);
             if (name.is_product == 0) {
-                if (!add(name.hash, name.size, write)) full.any = name.row;
-            } else if (!are_products_full_ && !add_product(name.hash, name.size, write)) {
+                if (!add(name.hash, text, name.size)) full.any = name.row;
+            } else if (!are_products_full_ && !add_product(name.hash, text, name.size)) {
                 full.product = name.row;
             }
         }
@@ -130,30 +133,21 @@ public:
 
     // Adds one name, unless it is known; false when it does not fit.
     bool add(std::uint64_t hash, const Byte* name, std::size_t size) {
-        return add(hash, size, [name, size](Byte* to) {
-            if (size != 0) std::memcpy(to, name, size);
-        });
-    }
-
-    // The same for a name of `size` bytes that `write(to)` writes.
-    template <class Write>
-    bool add(std::uint64_t hash, std::size_t size, const Write& write) {
         std::uint32_t& bucket = buckets()[bucket_of(hash)];
         if (bucket != 0) return true;
         is_full_ = is_full_ || !has_space_for(size);
-        if (!is_full_) add_at(bucket, hash, size, write);
+        if (!is_full_) add_at(bucket, hash, name, size);
         return !is_full_;
     }
     // The same for that of a product.
-    template <class Write>
-    bool add_product(std::uint64_t hash, std::size_t size, const Write& write) {
+    bool add_product(std::uint64_t hash, const Byte* name, std::size_t size) {
         std::uint32_t& bucket = buckets()[bucket_of(hash)];
         if (bucket != 0) return true;
         const std::uint64_t bytes = product_bytes_ + OVERHEAD + size;
         are_products_full_ = are_products_full_ || bytes > product_budget() || !has_space_for(size);
         if (are_products_full_) return false;
         product_bytes_ = bytes;
-        add_at(bucket, hash, size, write);
+        add_at(bucket, hash, name, size);
         return true;
     }
 
@@ -168,11 +162,10 @@ private:
     bool has_space_for(std::size_t size) const noexcept {
         return bytes() + OVERHEAD + size <= budget_ && hashes.size() != LOW;
     }
-    template <class Write>
-    void add_at(std::uint32_t& bucket, std::uint64_t hash, std::size_t size, const Write& write) {
+    void add_at(std::uint32_t& bucket, std::uint64_t hash, const Byte* name, std::size_t size) {
         hashes.push(hash);
         sizes.push(static_cast<std::uint32_t>(size));
-        write(text.extend(size));
+        if (size != 0) std::memcpy(text.extend(size), name, size);
         bucket = known_by(hash);
         if (2 * hashes.size() > mask_) grow();
     }

@@ -21,7 +21,6 @@ public:
     NewNames(NewNames&& other) noexcept
         : names_(std::move(other.names_)),
           text_(std::move(other.text_)),
-          name_parts_(std::move(other.name_parts_)),
           begin_(std::exchange(other.begin_, 0)),
           is_complete_(other.is_complete_),
           are_wanted_(other.are_wanted_) {}
@@ -35,38 +34,22 @@ public:
     // From now on they are wanted as long as those of another parser.
     void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
 
-    // A name. That of a product of two features is not put together: it has the numbers of two parts of text, which
-    // other products of the row share.
     struct Entry {
         std::uint64_t hash;
         std::uint32_t row;             // within the batch
-        std::uint32_t size : 30;       // of its text
+        std::uint32_t size : 31;       // of its text
         std::uint32_t is_product : 1;  // of an interaction
-        std::uint32_t is_pair : 1;
-        std::uint64_t begin;  // of its text, or the two parts
-    };
-    struct NamePart {
-        std::uint32_t begin;
-        std::uint32_t size;
+        std::uint64_t begin;           // of its text
     };
 
-    // Whether every name is there that the rows have and none before had; otherwise one in some thousands may be
-    // missing.
+    // Whether every name is there that the rows have and none before had, however many were wanted.
     bool is_complete() const noexcept { return is_complete_; }
     void set_complete() noexcept { is_complete_ = true; }
 
     std::size_t size() const noexcept { return names_.size(); }
     const Entry& operator[](std::size_t i) const noexcept { return names_.data()[i]; }
-    // Writes the text of a name, `size` bytes.
-    void write(const Entry& name, Byte* to) const noexcept {
-        if (name.is_pair == 0) {
-            copy(text_.data() + name.begin, name.size, to);
-            return;
-        }
-        to = copy(name_parts_.data()[name.begin >> 32], to);
-        *to = Byte{'*'};
-        copy(name_parts_.data()[name.begin & LOW], to + 1);
-    }
+    // The text of a name, `size` bytes.
+    const Byte* text_of(const Entry& name) const noexcept { return text_.data() + name.begin; }
 
     // Writes the name of a feature, that of its group and the text behind it, to the end of the one that is begun.
     void append(const Feature& feature, const FeatureGroup& group) {
@@ -90,33 +73,16 @@ public:
     // Ends a name.
     void end(std::size_t row, std::uint64_t hash, bool is_product) {
         const std::size_t size = text_.size() - begin_;
-        names_.push(
-            Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, 0, begin_});
+        names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, begin_});
         begin_ = text_.size();
     }
-    // Ends a part of names and returns its number.
-    std::uint32_t end_part() {
-        name_parts_.push(
-            NamePart{static_cast<std::uint32_t>(begin_), static_cast<std::uint32_t>(text_.size() - begin_)});
-        begin_ = text_.size();
-        return static_cast<std::uint32_t>(name_parts_.size() - 1);
-    }
-    // Whether there may be two more parts: their places are 32 bits.
-    bool has_space_for_parts() const noexcept { return text_.size() < LOW / 2 && name_parts_.size() < LOW / 2; }
-    // Adds the name of a product of two parts.
-    void add_pair(std::size_t row, std::uint64_t hash, std::uint32_t one, std::uint32_t other) {
-        const std::uint32_t size = name_parts_.data()[one].size + 1 + name_parts_.data()[other].size;
-        const std::uint64_t both = static_cast<std::uint64_t>(one) << 32 | other;
-        names_.push(Entry{hash, static_cast<std::uint32_t>(row), size, 1, 1, both});
-    }
-
     // Adds a name as another object had it; rows must not fall.
     void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size, bool is_product) {
         const std::size_t begin = text_.size();
         text_.reserve(std::size_t{size} + 1);
         copy(name, size, text_.data() + begin);
         text_.resize(begin + size);
-        names_.push(Entry{hash, row, size, is_product, 0, begin});
+        names_.push(Entry{hash, row, size, is_product, begin});
         begin_ = text_.size();
     }
 
@@ -135,8 +101,6 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t LOW = 0xffffffffu;
-
     // Most texts are short, and their sizes differ: two reads and writes that overlap take less than a call.
     static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
         if (size >= 8 && size <= 16) {
@@ -150,7 +114,6 @@ private:
         }
         return to + size;
     }
-    Byte* copy(const NamePart& part, Byte* to) const noexcept { return copy(text_.data() + part.begin, part.size, to); }
 
     Buffer<Entry> names_;
     Buffer<Byte> text_;
@@ -160,7 +123,6 @@ private:
         std::atomic<bool> products{true};
     };
 
-    Buffer<NamePart> name_parts_;
     std::size_t begin_ = 0;  // of the name that is written
     bool is_complete_ = false;
     std::shared_ptr<Wanted> are_wanted_ = std::make_shared<Wanted>();

@@ -33,9 +33,7 @@ inline std::string pack_names(const NewNames& names, std::size_t from, std::size
         text.append(reinterpret_cast<const char*>(&name), sizeof(name));
     }
     for (std::size_t i = first; i < end; ++i) {
-        const std::size_t before = text.size();
-        text.resize(before + names[i].size);
-        names.write(names[i], reinterpret_cast<Byte*>(text.data()) + before);
+        text.append(reinterpret_cast<const char*>(names.text_of(names[i])), names[i].size);
     }
     return text;
 }

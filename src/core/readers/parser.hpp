@@ -66,7 +66,6 @@ public:
             if (keeps_records && records() != before) keep_record(p, next);
             p = next;
         }
-        rows.log.settle();
         return static_cast<std::size_t>(p - data);
     }
 
@@ -109,11 +108,6 @@ protected:
 
     // Stops for good: where the next row begins is not known.
     void give_up(Fault fault) { problem = Problem{line, std::move(fault)}; }
-
-    // Whether `finish` takes this label and weight.
-    static bool is_within(double y, double weight) noexcept {
-        return !(std::fabs(y) > LARGEST && !Labels::is_code(y)) && !(weight > LARGEST);
-    }
 
     void finish(double y, double weight) {
         row_line = line;

@@ -12,28 +12,11 @@ namespace ftprl {
 
 class Repeats {
 public:
-    static constexpr std::size_t MOST_DOUBTS = 16;
-    using Doubts = std::array<std::uint32_t, MOST_DOUBTS>;
-
     // Whether a coordinate may occur twice: true when it does, and now and then when it does not.
     bool may_repeat(const std::uint32_t* slots, std::size_t size) noexcept {
         std::size_t rising = 1;
         while (rising < size && slots[rising - 1] < slots[rising]) ++rising;
         if (rising >= size) return false;
-        Doubts doubts;
-        const std::size_t count = find_doubts(size, doubts, [slots](std::size_t i) { return slots[i]; });
-        // A long row has a few cells that two coordinates share.
-        if (count >= MOST_DOUBTS) return true;  // not all of them are known
-        for (std::size_t i = 0; i < count; ++i) {
-            if (is_among(slots, doubts[i], slots[doubts[i]])) return true;
-        }
-        return false;
-    }
-
-    // Where coordinates are that perhaps occur before, too, in the order of the row; `slot_at(i)` gives the slots, one
-    // after the other. Returns how many there are; from MOST_DOUBTS on not all of them are known.
-    template <class SlotAt>
-    std::size_t find_doubts(std::size_t size, Doubts& doubts, SlotAt slot_at) noexcept {
         if (++stamp_ == 0) {
             seen_.fill(0);
             stamp_ = 1;
@@ -41,23 +24,20 @@ public:
         // Copies: a byte that is written could be part of anything, also of this object.
         std::uint8_t* const seen = seen_.data();
         const std::uint8_t stamp = stamp_;
+        std::array<std::uint32_t, MOST_DOUBTS> doubts;  // where slots are that perhaps occur before, too
         std::size_t count = 0;
         for (std::size_t i = 0; i < size; ++i) {
-            std::uint8_t& cell = seen[slot_at(i) % SEEN_CELLS];
+            std::uint8_t& cell = seen[slots[i] % SEEN_CELLS];
             doubts[count % MOST_DOUBTS] = static_cast<std::uint32_t>(i);
             count += cell == stamp ? 1 : 0;
             cell = stamp;
         }
-        return count;
-    }
-
-    // Leaves those doubts that are repeats, and returns their number.
-    static std::size_t keep_repeats(const std::uint32_t* slots, Doubts& doubts, std::size_t count) noexcept {
-        std::size_t repeats = 0;
+        // A long row has a few cells that two coordinates share.
+        if (count >= MOST_DOUBTS) return true;  // not all of them are known
         for (std::size_t i = 0; i < count; ++i) {
-            if (is_among(slots, doubts[i], slots[doubts[i]])) doubts[repeats++] = doubts[i];
+            if (is_among(slots, doubts[i], slots[doubts[i]])) return true;
         }
-        return repeats;
+        return false;
     }
 
     // Sums repeated coordinates, in order, into the first of them. Slots chosen so that their hashes collide would make
@@ -89,6 +69,7 @@ public:
     }
 
 private:
+    static constexpr std::size_t MOST_DOUBTS = 16;
     struct MapEntry {
         std::uint64_t round = 0;
         std::size_t entry = 0;  // of the current row

@@ -43,15 +43,11 @@ public:
     // Starts a row of at most `capacity` features, or forgets the one that was started.
     void begin(std::size_t capacity) {
         size_ = 0;
-        row_has_unit_values_ = is_distinct_ = false;
-        named_ = ALL;
+        named_ = 0;
+        row_has_unit_values_ = false;
         if (log.is_on()) log.begin_row();
         reserve(capacity);
     }
-    // Only so many features of the current row stand in the log: the names of the others are recorded by the caller.
-    void set_named(std::size_t count) noexcept { named_ = count; }
-    // No two features of the current row have the same slot.
-    void set_distinct() noexcept { is_distinct_ = true; }
     // Every value of the current row is 1, and none was written.
     void set_unit_values() noexcept { row_has_unit_values_ = true; }
     // Whether every value of every row is 1: they are not written then, and one array of ones serves all batches.
@@ -118,8 +114,8 @@ public:
         reserve(most);
         double* const values = row_values();
         const bool are_ones = row_has_unit_values_, has_names = log.is_recording_products();
-        if (log.is_recording()) log.meet(size_);  // names of single features come before those of products
         const Slots slots = slots_;
+        named_ = size_;
         const auto make = [&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
             double value = 1.0;
             for (std::size_t k = 0; !are_ones && k < count; ++k) value *= values[factors[k]];
@@ -132,12 +128,10 @@ public:
             const Feature* const features = log.features();
             std::uint32_t* const out = row_slots() + size_;
             const std::uint64_t own = features[one].hash;
-            if (has_names) {
-                log.add_pairs(one, others, count, [&](std::size_t k, std::uint64_t hash) { out[k] = slots(hash); });
-            } else {
-                for (std::size_t k = 0; k < count; ++k) {
-                    out[k] = slots(Interactions::hash(own + features[others[k]].hash, 2));
-                }
+            for (std::size_t k = 0; k < count; ++k) {
+                const std::uint64_t hash = Interactions::hash(own + features[others[k]].hash, 2);
+                out[k] = slots(hash);
+                if (has_names) log.add_product(hash, {one, others[k]}, 2);
             }
             for (std::size_t k = 0; !are_ones && k < count; ++k) values[size_ + k] = values[one] * values[others[k]];
             size_ += count;
@@ -147,9 +141,8 @@ public:
     }
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
-        const bool records = log.is_recording();
-        if (records) log.meet(named_ == ALL ? size_ : named_);
-        const bool may_have_repeats = !is_distinct_ && repeats_.may_repeat(row_slots(), size_);
+        const std::size_t named = named_ == 0 ? size_ : named_;
+        const bool may_have_repeats = repeats_.may_repeat(row_slots(), size_);
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
         const std::size_t n = may_have_repeats ? repeats_.combine(row_slots(), row_values(), size_) : size_;
         bool fits = true;
@@ -168,49 +161,8 @@ public:
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);
-        if (records) log.record(count() - 1);
+        if (log.is_recording()) log.record(count() - 1, named);
         return true;
-    }
-    // Makes space for rows of `features` features each that are added by add_ones.
-    void reserve_ones(std::size_t count, std::size_t features) {
-        indices.reserve(count * (features + 1));
-        indptr.reserve(count);
-        y.reserve(count);
-        weight.reserve(count);
-    }
-    // Whether a row may be added by add_ones: nothing but slots, labels and weights is kept, and names, which the
-    // caller records.
-    bool takes_ones() const noexcept { return !log.has_interactions() && !log.has_grams(); }
-    // A row of features with the value 1 whose slots stand `stride` apart, within what reserve_ones made space for:
-    // what `begin`, `set_unit_values` and `finish` would add.
-    void add_ones(const std::uint32_t* slots, std::size_t stride, std::size_t count, double label, double importance) {
-        std::uint32_t* const out = row_slots();
-        Repeats::Doubts doubts;
-        const std::size_t doubted = repeats_.find_doubts(count, doubts, [=](std::size_t i) {
-            const std::uint32_t slot = slots[i * stride];
-            out[i] = slot;
-            return slot;
-        });
-        if (doubted >= Repeats::MOST_DOUBTS) {  // not all of them are known
-            begin(count);                       // moves nothing, since there is space
-            size_ = count;
-            named_ = 0;
-            row_has_unit_values_ = true;
-            finish(label, importance);  // ones always fit
-            return;
-        }
-        const std::size_t repeats = Repeats::keep_repeats(out, doubts, doubted);
-        if (repeats != 0) write_unit_values();
-        if (has_unit_values_) {
-            write_slots(count);
-        } else if (wide_) {
-            write_ones(count, wide_values, doubts.data(), repeats);
-        } else {
-            write_ones(count, narrow_values, doubts.data(), repeats);
-        }
-        indptr.push_reserved(static_cast<std::int64_t>(indices.size()));
-        y.push_reserved(label);
-        weight.push_reserved(importance);
     }
     // Takes the rows away and keeps their memory.
     void forget() noexcept {
@@ -237,29 +189,6 @@ private:
         values.reserve(n + LANES);
         for (std::size_t i = 0; i < n; ++i) values.data()[i] = T{1};
         values.resize(n);
-    }
-
-    // Writes a row of `n` ones and their values. `repeats` are the places, rising, whose slot stands before, too: they
-    // are added to the first of it and left out, as `combine` does.
-    template <class T>
-    void write_ones(std::size_t n, Buffer<T>& values, const std::uint32_t* repeats, std::size_t count) {
-        values.reserve(n + 1);
-        std::uint32_t* const slots = row_slots();
-        T* const value = values.data() + values.size();
-        std::fill_n(value, n + 1, T{1});  // and that of the intercept
-        for (std::size_t i = 0; i < count; ++i) {
-            std::size_t first = 0;
-            while (slots[first] != slots[repeats[i]]) ++first;
-            value[first] += T{1};
-        }
-        for (std::size_t i = count; i-- > 0; --n) {  // the last first: the others stay where they are
-            const std::size_t place = repeats[i];
-            std::memmove(slots + place, slots + place + 1, (n - place - 1) * sizeof *slots);
-            std::memmove(value + place, value + place + 1, (n - place) * sizeof *value);
-        }
-        const std::size_t before = indices.size();
-        write_slots(n);
-        values.resize(values.size() + indices.size() - before);
     }
 
     void write_row_unit_values() noexcept {
@@ -330,7 +259,6 @@ private:
     bool copy_nonzero(std::size_t, float*) noexcept { return false; }
 #endif
 
-    static constexpr std::size_t ALL = std::numeric_limits<std::size_t>::max();
     static constexpr std::size_t LANES = 4;  // values are written so many at a time
 
     Slots slots_;
@@ -338,9 +266,8 @@ private:
     // The current row: its slots stand behind those of the rows before, its values here until they are summed.
     Buffer<double> row_values_;
     std::size_t size_ = 0;
-    std::size_t named_ = ALL;
+    std::size_t named_ = 0;  // features before its products, which have no names of their own; 0 without products
     bool row_has_unit_values_ = false;
-    bool is_distinct_ = false;
     bool has_unit_values_ = true;
     Repeats repeats_;
 };

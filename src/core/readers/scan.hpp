@@ -33,6 +33,14 @@ inline unsigned lowest_bit(std::uint64_t mask) noexcept {
 
 }  // namespace detail
 
+inline void prefetch(const void* address) noexcept {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#else
+    (void)address;
+#endif
+}
+
 // Finds the first byte that is one of N, or `end`.
 template <std::size_t N>
 class Finder {

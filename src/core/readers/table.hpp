@@ -55,8 +55,6 @@ public:
             labels += column.kind == Column::Kind::label ? 1 : 0;
             weights += column.kind == Column::Kind::weight ? 1 : 0;
         }
-        has_texts_ = std::any_of(columns.begin(), columns.end(),
-                                 [](const Column& column) { return column.kind == Column::Kind::text; });
         has_unit_values_ = std::all_of(columns.begin(), columns.end(), [](const Column& column) {
             return column.kind == Column::Kind::categorical || !makes_features(column.kind);
         });
@@ -156,7 +154,6 @@ private:
         Fault fault;
         if (!labels_.read(label.data, label.end, y, fault)) return nullptr;
         index_.done(delimiters + count);
-        if (!has_texts_) rows.log.set_texts_stay();
         if (has_unit_values_) rows.set_unit_values();
         finish(y, weight);
         if (problem.line == 0) ++line;
@@ -180,9 +177,8 @@ private:
         } else if (!rows.log.is_recording()) {
             add_categories<true>(run, base, delimiters, from, slot, nothing);
         } else {
-            const RecentNames::View recent = rows.log.recent();
-            add_categories<true>(run, base, delimiters, from, slot,
-                                 [recent](std::uint64_t hash) { recent.fetch(hash); });
+            const KnownNames::View known = rows.log.known();
+            add_categories<true>(run, base, delimiters, from, slot, [known](std::uint64_t hash) { known.fetch(hash); });
         }
     }
     template <bool is_logged, class Slot, class Fetch>
@@ -306,7 +302,6 @@ private:
     bool has_fast_path_ = false;
     std::vector<CategoryReader> categories_;  // by the numbers of columns, of whatever kind
     bool has_unit_values_ = false;            // every feature of a row has the value 1
-    bool has_texts_ = false;                  // whose words last as long as the row
 };
 
 }  // namespace ftprl

@@ -39,9 +39,7 @@ protected:
         if (!parse_head(p, bar, y, weight, tag, tag_end)) return;
         const std::size_t capacity = static_cast<std::size_t>(eol - bar) / 2 + 1;
         rows.begin(capacity);
-        if (parse_fast(bar, eol, end)) {
-            rows.log.set_texts_stay();
-        } else {
+        if (!parse_fast(bar, eol, end)) {
             rows.begin(capacity);
             rows.log.clear_groups(1);
             while (bar != eol) {
@@ -101,7 +99,7 @@ private:
         if (!rows.log.is_on()) return read_features(bar, eol, NoFeatures{});
         rows.log.clear_groups(1);
         if (!rows.log.is_recording()) return read_features(bar, eol, AllFeatures{rows.log.features()});
-        return read_features(bar, eol, FetchedFeatures{{rows.log.features()}, rows.log.recent()});
+        return read_features(bar, eol, FetchedFeatures{{rows.log.features()}, rows.log.known()});
     }
 
     template <class Log>

@@ -1,4 +1,4 @@
-// docs/labels-reference.md has these formulas in the same order.
+// docs/labels.md has these formulas in the same order.
 #include "replay/losses.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // A second learner, for `ftprl verify`: rows learned once more in simple loops, one entry and one scale after another.
 //
 // It shares no code with src/core/learners, which made the numbers that are checked: what is here is written from
-// docs/scales-reference.md, docs/labels.md, docs/classes.md, docs/experts.md and docs/receipt.md. All arrays belong to
+// docs/scales.md, docs/labels.md, docs/classes.md, docs/scales.md and docs/receipt.md. All arrays belong to
 // the caller, who reads its certificate from them.
 //
 // A lane is one score of a row: of one scale, and with several classes of one column of classes. A column stands for a

@@ -1,4 +1,4 @@
-// The dense columns of the stack: docs/experts.md, in the same order.
+// The dense columns of the stack: docs/scales.md, in the same order.
 #include <algorithm>
 #include <cmath>
 

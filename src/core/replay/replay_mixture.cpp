@@ -1,4 +1,4 @@
-// The mixture of several scales with the log loss: docs/scales-reference.md, in the same order.
+// The mixture of several scales with the log loss: docs/scales.md, in the same order.
 #include <algorithm>
 #include <cmath>
 

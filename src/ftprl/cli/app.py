@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from ftprl.cli.groups import CommandGroup, suggestion
-from ftprl.cli.spelling import as_typed
 from ftprl.errors import FtprlError
 from ftprl.version import __version__
 
@@ -80,6 +79,8 @@ def run(args: list[str] | None = None) -> int:
         code = _call(typed)
         sys.stdout.flush()
     except FtprlError as error:
+        from ftprl.cli.spelling import as_typed  # loads the table of options, which most calls do without
+
         return _refuse(_with_option(as_typed(str(error), error.options), typed))
     except BrokenPipeError:  # whoever read the output has seen enough
         return 141
@@ -99,6 +100,8 @@ def run(args: list[str] | None = None) -> int:
 
 def _interrupted(interrupt: BaseException) -> int:
     """One line about what was kept and lost, and 128 plus the number of the signal."""
+    from ftprl.cli.spelling import as_typed
+
     message = as_typed(str(interrupt), getattr(interrupt, "options", ()))
     _print_error(message or "interrupted before the output was written")
     return 128 + int(getattr(interrupt, "signal", signal.SIGINT))

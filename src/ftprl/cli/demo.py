@@ -6,12 +6,12 @@ import os
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftprl.cli import signals
+from ftprl.cli.output import StatusLine
 from ftprl.cli.parameters import command, flag, option
 from ftprl.errors import InvalidInput
 from ftprl.runlog.events import line
@@ -83,24 +83,21 @@ def demo(
     part trains a model on clicks in one pass and prints its receipt. Takes about 20 seconds.
     """
     from ftprl.adversaries import bad_class, heavy_tail
+    from ftprl.atomic import check_target
 
     signals.work_begins()
-    folder = output.resolve().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InvalidInput(
-            f"--output needs a folder that can be written, got {str(folder)!r}; create it or choose another with -o."
-        )
-    if output.is_dir():
-        raise InvalidInput(f"--output needs a file, got the folder {str(output)!r}; name a file in it.")
+    check_target("--output", output)
     if output.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"--output needs a name ending in .png, .svg or .pdf, got {output.name!r}; rename it.")
-    if seed < 0:
-        raise InvalidInput(f"--seed needs a number of at least 0, got {seed}; pass one.")
-    if clicks < 0:
-        raise InvalidInput(f"--clicks needs a number of at least 0, got {clicks}; pass one.")
+    for name, value in (("--seed", seed), ("--clicks", clicks)):
+        if value < 0:
+            raise InvalidInput(f"{name} needs a number of at least 0, got {value}; pass one.")
     instance, rare = heavy_tail(dim, rounds, alpha, drift, seed), bad_class(max(rounds // 4, 8))
     results, on_rare = _play_all(instance, quiet), _play_all(rare, quiet)
-    _save([*_panels(results, instance), _rare_panel(on_rare, rare)], output)
+    _save(
+        [*_panels(results, instance), _regrets(f"Regret with late, rare features ({rare.rounds} rounds)", on_rare)],
+        output,
+    )
     if not quiet:
         _print_table(results, instance)
         _print_rare(on_rare, rare, output)
@@ -133,57 +130,29 @@ def _play_all(instance: Instance, quiet: bool) -> list[Result]:
         "FTPRL-Diag, per-coordinate rates": FTPRL(F, Diagonal()),
         "online gradient descent": GradientDescent(F),
     }
-    results = []
-    with _progress(len(players) * instance.rounds, quiet) as step:
-        for name, learner in players.items():
-            game = Game(learner, history=max(instance.rounds // _POINTS, 1))
-            for loss in instance.losses():
-                value, g = loss(game.x)
-                game.observe(g, loss=value)
-                step(name)
-            results.append(Result(name, game.certificate()))
+    results, status = [], StatusLine(sys.stderr)
+    for name, learner in players.items():
+        if not (quiet or sys.stderr.isatty()):
+            print(f"playing {name} ...", file=sys.stderr)
+        game = Game(learner, history=max(instance.rounds // _POINTS, 1))
+        for number, loss in enumerate(instance.losses()):
+            value, g = loss(game.x)
+            game.observe(g, loss=value)
+            if not quiet:
+                status.show(f"playing {name}: {number / instance.rounds:.0%}")
+        status.clear()
+        results.append(Result(name, game.certificate()))
     return results
 
 
-class _progress:
-    """A bar on a terminal, a line for each learner elsewhere, nothing when quiet; always on stderr."""
-
-    def __init__(self, total: int, quiet: bool) -> None:
-        self.total, self.quiet, self.name = total, quiet, ""
-        self.bar: Any = None
-
-    def __enter__(self) -> Callable[[str], None]:
-        if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-            self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self.bar.start()
-            self.task = self.bar.add_task("", total=self.total)
-        return self.step
-
-    def step(self, name: str) -> None:
-        """One round of the named learner."""
-        if self.bar is not None:
-            self.bar.update(self.task, advance=1, description=name)
-        elif name != self.name and not self.quiet:
-            print(f"playing {name} ...", file=sys.stderr)
-        self.name = name
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-
 def _panels(results: list[Result], instance: Instance) -> list[Panel]:
+    """Return the regrets of the learners, and the worst-case bounds beside the best ones in hindsight."""
     from ftprl import draw
 
-    regrets, bounds = [], []
+    bounds = []
     for i, r in enumerate(results):
         history = r.certificate.history
         assert history is not None
-        regrets.append(draw.Series(r.name, history.rounds, history.series["regret"], colour=i))
         if r.certificate.worst_case is None:
             continue
         bounds.append(draw.Series(f"{r.name}: B_R", history.rounds, history.series["worst case B_R"], colour=i))
@@ -191,13 +160,12 @@ def _panels(results: list[Result], instance: Instance) -> list[Panel]:
         bounds.append(draw.Series("best of its family in hindsight", history.rounds, best, dashed=True, colour=i))
     where = f"{instance.feasible.dim} coordinates, {instance.rounds} rounds"
     return [
-        draw.Panel(f"Regret ({where})", "round", "regret", regrets),
+        _regrets(f"Regret ({where})", results),
         draw.Panel("Worst-case bound and the best bound in hindsight", "round", "bound on the regret", bounds),
     ]
 
 
-def _rare_panel(results: list[Result], instance: Instance) -> Panel:
-    """The regrets where one feature is in most rounds and the others come late."""
+def _regrets(title: str, results: list[Result]) -> Panel:
     from ftprl import draw
 
     series = []
@@ -205,7 +173,7 @@ def _rare_panel(results: list[Result], instance: Instance) -> Panel:
         history = r.certificate.history
         assert history is not None
         series.append(draw.Series(r.name, history.rounds, history.series["regret"], colour=i))
-    return draw.Panel(f"Regret with late, rare features ({instance.rounds} rounds)", "round", "regret", series)
+    return draw.Panel(title, "round", "regret", series)
 
 
 def _save(panels: list[Panel], output: Path) -> None:

@@ -35,7 +35,7 @@ from ftprl.cli.parameters import command, files, flag, from_table, option, passe
 )
 @option("--by", help="Also measure the rows of each value of this column", metavar="COL", group="evaluation")
 @from_table("loss", "tau", "format", "label", "positive", "weight", "sep", "quote", "header", "on_bad_row", "max_row")
-@from_table("engine", "address", "workers")
+@from_table("engine")
 @option("--output", "-o", help="Page or picture to write: .html, .png or .svg", type=Path, group="output")
 @flag("--json", "as_json", help="Print one line of JSON instead of a table", group="output")
 def evaluate(
@@ -45,8 +45,6 @@ def evaluate(
     threshold: tuple[float, ...],
     by: str | None,
     engine: str | None,
-    address: str | None,
-    workers: int | None,
     output: Path | None,
     as_json: bool,
     **reading: Any,
@@ -64,13 +62,14 @@ def evaluate(
     """
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.cluster import reading as read_by
-    from ftprl.cluster.options import ClusterOptions
     from ftprl.errors import InvalidInput
     from ftprl.evaluation import ClassEvaluation, Evaluation, evaluate_classes, evaluate_predictions
     from ftprl.linear.scoring import is_model_file, open_systems
+    from ftprl.options.checks import check_values
     from ftprl.runlog.events import line
 
     signals.work_begins()
+    check_values({"engine": engine})
     system, data = (str(predictions), arguments) if predictions is not None else (arguments[0], arguments[1:])
     if not data:
         raise InvalidInput("evaluate needs a model and the data with the labels, got one argument; pass both.")
@@ -84,7 +83,7 @@ def evaluate(
     if threshold and opened.classes is not None:
         raise InvalidInput("threshold= is for two classes, got several; drop it.", option="threshold")
     result: Evaluation | ClassEvaluation
-    with read_by(ClusterOptions(engine or "local", address, workers), opened.source):
+    with read_by(engine, None, opened.source):
         blocks = opened.blocks()
         if opened.classes is None:
             result = evaluate_predictions(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from ftprl.cli.column_table import column_lines, kind_lines
+from ftprl.cli.output import StatusLine
 from ftprl.cli.spelling import as_typed
 from ftprl.confidence import RunConfidence
 from ftprl.data.columns import FEATURES
@@ -20,7 +21,6 @@ from ftprl.runlog.events import Event, Listener
 from ftprl.runlog.yardstick import compared, deviances, digits, root_mean_square
 from ftprl.training.holdout import FIRST_EVERY, FIRST_ROWS
 
-REFRESH_SECONDS = 0.1  # seconds between two updates of the moving line
 _WIDTHS = {
     "rows": 10,
     "weight sum": 10,
@@ -35,8 +35,6 @@ _WIDTHS = {
     "features": 8,
     "held out": 10,
 }
-
-
 _BETWEEN = "  "  # between two columns: names of columns have blanks
 _WIDTH = 118
 _MISSING = {"indicator": "a feature 'COLUMN is missing' (--missing ignore: nothing)", "ignore": "nothing"}
@@ -56,14 +54,14 @@ def _has_no_features(data: Mapping[str, Any]) -> bool:
 
 
 class _Warnings:
-    """One line for each column that looks like an identifier, each checkpoint that could not be written, each death."""
+    """One line for each column that looks like an identifier, each checkpoint that could not be written."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def hear(self, event: Event) -> None:
         """Write what is a warning."""
-        if event["event"] in ("checkpoint_failed", "learner_died"):
+        if event["event"] == "checkpoint_failed":
             self._line(f"ftprl: {shown(event['message'])}")
         elif event["event"] == "start":
             for column in event["data"]["profile"]:
@@ -170,36 +168,20 @@ class _Live(_Table):
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
-        self._shown = 0.0
-        self._is_moving = False
-        self._began = (0.0, 0)
+        self._status, self._began = StatusLine(out), (0.0, 0)
 
     def hear(self, event: Event) -> None:
         """Move the line, or write above it."""
-        now = time.monotonic()
         if event["event"] in ("start", "resume"):
-            self._began = (now, event["rows"])
+            self._began = (time.monotonic(), event["rows"])
         if event["event"] == "tick":
-            if now - self._shown >= REFRESH_SECONDS:
-                self._shown = now
-                with contextlib.suppress(OSError):
-                    self._out.write("\r" + self._moment(event, now) + "\x1b[K")
-                    self._out.flush()
-                self._is_moving = True
+            seconds, rows = time.monotonic() - self._began[0], event["rows"] - self._began[1]
+            speed = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
+            means = compared(event["loss"], event["baseline"], event["improvement"])
+            self._status.show(f"{event['rows']:>10} rows  {speed:>18}  mean loss {means}")
             return
-        self._clear()
+        self._status.clear()
         super().hear(event)
-
-    def _moment(self, event: Event, now: float) -> str:
-        seconds, rows = now - self._began[0], event["rows"] - self._began[1]
-        speed = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
-        means = compared(event["loss"], event["baseline"], event["improvement"])
-        return f"{event['rows']:>10} rows  {speed:>18}  mean loss {means}"
-
-    def _clear(self) -> None:
-        if self._is_moving:
-            self._out.write("\r\x1b[K")
-            self._is_moving = False
 
 
 def _example(value: float | str, digits: str, width: int) -> str:

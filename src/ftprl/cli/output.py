@@ -1,13 +1,16 @@
-"""What several commands write: pages and pictures, and a line about bad rows."""
+"""What several commands write: pages and pictures, a line that moves, and a line about bad rows."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 from ftprl.errors import InvalidInput
 
+REFRESH_SECONDS = 0.1  # between two updates of a line that moves
 FORMS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
 
 
@@ -17,6 +20,31 @@ def form_of(output: Path) -> Literal["html", "png", "svg"]:
         if output.suffix.lower() == f".{form}":
             return form
     raise InvalidInput(f"--output needs a name ending in .html, .png or .svg, got {str(output)!r}; choose one of them.")
+
+
+class StatusLine:
+    """A line of a terminal that is written again and again; in a file or a pipe nothing is written."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out, self._shown, self._is_there = out, 0.0, False
+
+    def show(self, text: str) -> None:
+        """Write the line, unless that was done a moment ago."""
+        now = time.monotonic()
+        if self._out.isatty() and now - self._shown >= REFRESH_SECONDS:
+            self._shown, self._is_there = now, True
+            self._write(f"\r{text}\x1b[K")
+
+    def clear(self) -> None:
+        """Remove the line, so that something else can be written."""
+        if self._is_there:
+            self._is_there = False
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # a terminal that is gone does not stop the work
+            self._out.write(text)
+            self._out.flush()
 
 
 def warn_of_bad_rows(count: int, first: str | None) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ftprl.cli import signals
 from ftprl.cli.groups import CommandGroup
+from ftprl.cli.output import StatusLine
 from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
 
@@ -88,9 +88,7 @@ def run(name: tuple[str, ...], full: bool, output: Path | None, docs: Path | Non
         _check_folder(name_of_option, folder)
     statements = chosen(list(name))
     drawn = output is not None or docs is not None
-    results = runner.run(
-        statements, full=full, drawn=drawn, workers=jobs, on_progress=_ProgressPrinter(sys.stderr).show
-    )
+    results = runner.run(statements, full=full, drawn=drawn, workers=jobs, on_progress=_printed(sys.stderr))
     if output is not None:
         page.write(results, output)
     if docs is not None:
@@ -126,25 +124,17 @@ def _table(results: Sequence[Result]) -> list[str]:
     return [*lines, "", summary(results)]
 
 
-class _ProgressPrinter:
-    """One line per verdict; on a terminal also a status line that is redrawn."""
+def _printed(out: TextIO) -> Callable[[ExperimentProgress], None]:
+    """Return what prints one line per verdict; on a terminal also one that moves."""
+    status = StatusLine(out)
 
-    def __init__(self, out: TextIO) -> None:
-        self._out, self._moves, self._shown = out, out.isatty(), 0.0
-
-    def show(self, progress: ExperimentProgress) -> None:
-        """Write what happened."""
+    def show(progress: ExperimentProgress) -> None:
         head = f"[{progress.done:>2}/{progress.total}] {progress.name}: {progress.text}"
-        if progress.result is not None:
-            red = " RED" if progress.result.red else ""
-            self._write(f"{self._clear()}{head}{red} ({progress.result.seconds:.1f} s)\n")
-        elif self._moves and time.monotonic() - self._shown > 0.1:
-            self._shown = time.monotonic()
-            self._write(f"{self._clear()}{head[:100]}")
+        if progress.result is None:
+            status.show(head[:100])
+            return
+        status.clear()
+        red = " RED" if progress.result.red else ""
+        print(f"{head}{red} ({progress.result.seconds:.1f} s)", file=out, flush=True)
 
-    def _clear(self) -> str:
-        return "\r\x1b[K" if self._moves else ""
-
-    def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+    return show

@@ -18,25 +18,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _METAVARS: dict[Any, str] = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
 
 
-class _File(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of Click
-    """A path, which the shell completes."""
-
-    name = "path"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        return Path(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(incomplete, type="file")]
-
-
-class _FileName(_File):
-    """A path as it was typed: it may be a pattern, a URI, or - for standard input."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value
+# Paths, which the shell completes; a name may also be a pattern, a URI, or - for standard input.
+_PATH: Any = click.Path(path_type=Path, readable=False)
+_NAME: Any = click.Path(readable=False)
 
 
 class Argument(click.Argument):
@@ -117,7 +101,7 @@ def command(function: Callable[..., Any]) -> Command:
 
 def argument(name: str, text: str, type: Any = str, **details: Any) -> Callable[[_F], _F]:
     """Declare an argument of a command."""
-    return click.argument(name, cls=Argument, text=text, type=_FILES.get(type, type), **details)
+    return click.argument(name, cls=Argument, text=text, type=_PATH if type is Path else type, **details)
 
 
 def files(
@@ -127,7 +111,7 @@ def files(
     metavar: str | None = None,
 ) -> Callable[[_F], _F]:
     """Declare the last argument of a command: one or more files, as they were typed unless `type` is Path."""
-    kind = _FileName() if type is None else _FILES[type]
+    kind = _NAME if type is None else _PATH
     return click.argument(name, cls=Argument, text=text, type=kind, nargs=-1, required=True, metavar=metavar)
 
 
@@ -135,7 +119,7 @@ def option(*spellings: str, help: str, type: Any = None, **details: Any) -> Call
     """Declare an option of a command."""
     if not details.get("is_flag"):
         type = str if type is None else type
-        details = {"metavar": _METAVARS[type], "type": _FILES.get(type, type), **details}
+        details = {"metavar": _METAVARS[type], "type": _PATH if type is Path else type, **details}
     return click.option(*spellings, cls=Option, help=help, **details)
 
 
@@ -208,12 +192,11 @@ _CONVERTERS: dict[Any, Callable[[Entry, Any], Any]] = {
     Grams | None: _columns,
     Scale | None: _numbers,
 }
-_FILES: dict[Any, Any] = {Path: _File()}
 
 
 def _click_type(entry: Entry) -> Any:
     if entry.type == AnyPath | None:
-        return _FileName()
+        return _NAME
     return next((kind for kind in (int, float) if entry.type == kind | None), str)
 
 

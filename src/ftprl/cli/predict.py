@@ -10,7 +10,6 @@ from typing import Any
 from ftprl.cli import signals
 from ftprl.cli.output import warn_of_bad_rows
 from ftprl.cli.parameters import argument, command, files, flag, from_table, option, passed
-from ftprl.cluster.options import ClusterOptions
 
 
 @command
@@ -42,15 +41,14 @@ from ftprl.cluster.options import ClusterOptions
     group="output",
 )
 @flag("--raw", help="Write scores, before the link function", group="output")
-@from_table("format", "sep", "quote", "header", "on_bad_row", "max_row", "engine", "address", "workers")
+@from_table("format", "sep", "quote", "header", "on_bad_row", "max_row", "engine", "threads")
 def predict(
     model: Path,
     data: tuple[str, ...],
     output: Path | None,
     append: bool,
     engine: str | None,
-    address: str | None,
-    workers: int | None,
+    threads: int | None,
     raw: bool,
     probabilities: bool,
     uncertainty: bool,
@@ -70,16 +68,16 @@ def predict(
     from ftprl.data.packing import check_packing
     from ftprl.errors import InvalidInput
     from ftprl.linear import Model
+    from ftprl.options.checks import check_values
     from ftprl.training.predict import Lines
     from ftprl.training.predictions import stdout
 
     signals.work_begins()
     output = None if output == Path("-") else output
-    where = ClusterOptions(engine or "local", address, workers)
-    where.check()
-    if where.engine == "ray" and output is not None and output.is_dir():
+    check_values({"engine": engine, "threads": threads})
+    if engine == "ray" and output is not None and output.is_dir():
         columns = {"raw": raw, "probabilities": probabilities, "uncertainty": uncertainty}
-        _predict_files(model, data, output, where, append=append, columns=columns, **reading)
+        _predict_files(model, data, output, threads, append=append, columns=columns, **reading)
         return
     check_target("--output", output)
     learned = Model.load(model)
@@ -98,8 +96,8 @@ def predict(
         from ftprl.training.append import check_append
 
         check_append(source, path)
-    lines = Lines(learned, source, raw=raw, probabilities=probabilities, uncertainty=uncertainty)
-    with read_by(where, source), nullcontext(stdout()) if output is None else replacing(output) as target:
+    lines = Lines(learned, source, raw=raw, probabilities=probabilities, uncertainty=uncertainty, threads=threads)
+    with read_by(engine, threads, source), nullcontext(stdout()) if output is None else replacing(output) as target:
         if append:
             write_appended(lines, source, learned, path, target)
         else:
@@ -113,7 +111,7 @@ def _predict_files(
     model: Path,
     data: tuple[str, ...],
     folder: Path,
-    where: ClusterOptions,
+    workers: int | None,
     *,
     append: bool,
     columns: dict[str, bool],
@@ -129,7 +127,7 @@ def _predict_files(
         raise InvalidInput("--append needs one file to write to, got the folder of --output; predict file by file.")
     learned = Model.load(model)
     source = learned.open(data, **reading)
-    with connect(where, source) as cluster:
+    with connect(workers, source) as cluster:
         for result in predict_files(learned, source.files, folder, cluster, **columns, **reading):
             print(f"{result.output}: {result.rows} rows")
             warn_of_bad_rows(result.bad_rows, result.first_bad)

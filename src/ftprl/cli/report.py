@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from ftprl.cli import signals
-from ftprl.cli.output import FORMS
+from ftprl.cli.output import FORMS, form_of
 from ftprl.cli.parameters import command, files, flag, option
 from ftprl.errors import InvalidInput
 
@@ -64,16 +64,14 @@ def report(runs: tuple[Path, ...], output: Path | None, format: str | None, quie
 
 
 def _form(output: Path | None, format: str | None) -> Literal["html", "png", "svg"]:
-    extension = None if output is None else output.suffix.lstrip(".").lower()
-    chosen = format or extension or ("html" if output is None else "")
-    if extension in FORMS and chosen in FORMS and extension != chosen:
-        raise InvalidInput(
-            f"--format {chosen} needs an output that does not end in .{extension}, got {str(output)!r}; drop one."
-        )
-    for form in FORMS:
-        if chosen == form:
-            return form
-    problem = f"--format needs html, png or svg, got {format!r}"
+    """Return the form that is asked for, which an extension of the output must not contradict."""
     if format is None:
-        problem = f"--output needs a name ending in .html, .png or .svg, got {str(output)!r}"
-    raise InvalidInput(f"{problem}; or pass --format html.")
+        return "html" if output is None else form_of(output)
+    if format not in FORMS:
+        raise InvalidInput(f"--format needs html, png or svg, got {format!r}; pass html.")
+    extension = "" if output is None else output.suffix.lstrip(".").lower()
+    if extension in FORMS and extension != format:
+        raise InvalidInput(
+            f"--format {format} needs an output that does not end in .{extension}, got {str(output)!r}; drop one."
+        )
+    return FORMS[FORMS.index(format)]

@@ -7,17 +7,11 @@ import re
 from ftprl.options import BY_NAME
 
 # Options of other commands than `train`, as messages of the library name them and as they are typed.
-OF_OTHER_COMMANDS = {
-    name: f"--{name}" for name in ("alpha", "drift", "exact", "norm", "port", "radius", "rounds", "rows")
-}
-OF_OTHER_COMMANDS |= {"path": "--output", "by": "--by", "predictions_are": "--predictions-are"}
-OF_OTHER_COMMANDS |= {"threshold": "--threshold", "predictions": "--predictions"}
-OF_OTHER_COMMANDS |= {
-    "probabilities": "--probabilities",
-    "uncertainty": "--uncertainty",
-    "row": "--row",
-    "dim": "--dim",
-}
+_NAMES = (
+    *("alpha", "by", "dim", "drift", "exact", "norm", "port", "predictions", "predictions_are", "probabilities"),
+    *("radius", "rounds", "row", "rows", "threshold", "uncertainty"),
+)
+OF_OTHER_COMMANDS = {"path": "--output", **{name: "--" + name.replace("_", "-") for name in _NAMES}}
 
 
 def as_typed(message: str, options: tuple[str, ...]) -> str:
@@ -25,8 +19,8 @@ def as_typed(message: str, options: tuple[str, ...]) -> str:
 
     Only the options that an error names are replaced, or one that its message begins with: the rest may be data.
 
-    >>> as_typed("use lower= or upper=, got lower=1 and upper=0", ("lower", "upper"))
-    'use --lower or --upper, got --lower 1 and --upper 0'
+    >>> as_typed("use l1= or l2=, got l1=1 and l2=0", ("l1", "l2"))
+    'use --l1 or --l2, got --l1 1 and --l2 0'
     """
     first = re.match(r"(\w+)(?==| needs )", message)
     if first is not None and first[1] in BY_NAME:

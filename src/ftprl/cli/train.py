@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 @command
 @files()
 @from_table(*(entry.name for entry in COMMAND))
-@flag("--no-names", help="Store no feature names, for a smaller model file: the same as --names 0", group="run")
 @flag("--json", "as_json", help="Print the result as one line of JSON on stdout", group="output")
 @flag("--quiet", "-q", help="Print errors and warnings only", group="output")
-def train(data: tuple[str, ...], no_names: bool, as_json: bool, quiet: bool, **options: Any) -> int:
+def train(data: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> int:
     """Train a linear model in one pass over files of any size.
 
     Each row is predicted before it is learned, so the printed loss is an honest estimate without a test set.
@@ -39,10 +38,6 @@ def train(data: tuple[str, ...], no_names: bool, as_json: bool, quiet: bool, **o
     """
     if options["predictions"] == "-" and as_json:
         raise InvalidInput("--predictions - and --json both write to stdout, got both; name a file for one of them.")
-    if no_names:
-        if options["names"] is not None:
-            raise InvalidInput(f"--no-names stores no names, got --names {options['names']} as well; keep one.")
-        options["names"] = 0
     signals.work_begins()
     from ftprl.training import train as learn
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 from ftprl.cli import signals
+from ftprl.cli.output import StatusLine
 from ftprl.cli.parameters import argument, command, files, flag, option
 
 
@@ -44,22 +44,13 @@ def verify(
     from ftprl.runlog.events import line
 
     signals.work_begins()
-    listener = None if quiet else _Ticker()
+    status = StatusLine(sys.stderr)
+
+    def show(rows: int) -> None:
+        status.show(f"{rows:>12} rows replayed")
+
+    listener = None if quiet else show
     verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener)
-    if not quiet and sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr)
+    status.clear()
     print(line(verdict.to_dict()) if as_json else verdict)
     return {"confirmed": 0, "refused": 1}.get(verdict.status, 3)
-
-
-class _Ticker:
-    """Shows how far a replay is, on a terminal, a few times a second."""
-
-    def __init__(self) -> None:
-        self._shown = time.monotonic()
-
-    def __call__(self, rows: int) -> None:
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - self._shown > 0.2:
-            self._shown = now
-            print(f"\r{rows:>12} rows replayed\x1b[K", end="", file=sys.stderr, flush=True)

@@ -6,21 +6,21 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ftprl.cluster.options import ClusterOptions
-
 if TYPE_CHECKING:
     from ftprl.cluster.connection import Cluster
     from ftprl.data.protocol import Source
 
 
 @contextlib.contextmanager
-def reading(options: ClusterOptions, source: Source) -> Iterator[Cluster | None]:
-    """The cluster that reads the data of a source; None where threads of this process do it."""
-    options.check()
-    if options.engine == "local":
+def reading(engine: str | None, workers: int | None, source: Source) -> Iterator[Cluster | None]:
+    """Have the data of a source read by the workers of a cluster if `engine` is "ray"; yields the cluster, or None.
+
+    `workers` is the option `threads`: how many parts of the data are read at the same time.
+    """
+    if engine in (None, "local"):
         yield None
         return
     from ftprl.cluster.connection import connect  # most commands do without
 
-    with connect(options, source) as cluster:
+    with connect(workers, source) as cluster:
         yield cluster

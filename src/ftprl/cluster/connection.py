@@ -6,14 +6,12 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar, final
 
-from ftprl.cluster.jobs import OrderedResults, ReadingTotals
-from ftprl.cluster.options import ClusterOptions
-from ftprl.data.batches import BatchesSource
+from ftprl.cluster.jobs import ReadingTotals, ordered_results
 from ftprl.data.protocol import Source
-from ftprl.data.remote import Work, Workers
+from ftprl.data.source import JobSource, Work
 from ftprl.errors import InvalidInput
 from ftprl.extras import extra_imports
 from ftprl.version import __version__
@@ -21,6 +19,7 @@ from ftprl.version import __version__
 J = TypeVar("J")
 R = TypeVar("R")
 
+ADDRESS = "RAY_ADDRESS"  # Ray's own variable with the address of a cluster, such as auto or 10.0.0.1:6379
 _ANSWER_SECONDS = 5
 _START_SECONDS = 120
 # Of Ray, unless the environment has others: no warning about GPUs at each start, no statistics sent anywhere, and
@@ -37,76 +36,76 @@ class Cluster:
         self.totals = ReadingTotals()
 
     def summary(self) -> dict[str, Any]:
-        """What the workers did so far, as JSON values."""
+        """Return what the workers did so far, as JSON values."""
         return {"engine": "ray", "workers": self.workers, **self.totals.to_dict()}
 
     def results(self, jobs: Iterator[J], work: Work[J, R]) -> Generator[R]:
-        """The results of all jobs, in the order of the jobs; a job whose worker dies is done again."""
-        ordered = OrderedResults(self.ray, work, self.workers, self.totals)
-        with contextlib.closing(ordered):
-            yield from ordered.results(jobs)
+        """Yield the results of all jobs, in the order of the jobs; a job whose worker dies is done again."""
+        yield from ordered_results(self.ray, work, self.workers, self.totals, jobs)
 
 
 @contextlib.contextmanager
-def connect(options: ClusterOptions, source: Source) -> Iterator[Cluster]:
-    """The cluster of a run, whose workers read the data of a source; batches, parsed before, are read here."""
-    use_workers = _reader_of(source)
+def connect(workers: int | None, source: Source) -> Iterator[Cluster]:
+    """Have the workers of a cluster read the data of a source.
+
+    Without `workers` there is one for each processor of the cluster but one, which learns.
+    """
+    if workers is not None and workers < 1:
+        raise InvalidInput("threads= needs at least 1 with engine=ray, got 0; pass 1.", option=("threads", "engine"))
+    readable = _readable(source)
     ray = _imported()
     is_ours = not ray.is_initialized()
     if is_ours:
-        _initialise(ray, options)
+        _initialise(ray, workers)
     try:
-        workers = _usual_workers(ray) if options.workers is None else options.workers
         _check_versions(ray)
-        cluster = Cluster(ray, workers)
-        use_workers(cluster)
+        cluster = Cluster(ray, workers or max(1, int(ray.cluster_resources().get("CPU", 2)) - 1))
+        readable.use_workers(cluster)
         yield cluster
     finally:
-        use_workers(None)
+        readable.use_workers(None)
         if is_ours:
             ray.shutdown()
 
 
-def _reader_of(source: Source) -> Callable[[Workers | None], None]:
-    """What has the data of a source read by workers."""
-    if isinstance(source, BatchesSource):
-        return lambda workers: None
-    use_workers: Callable[[Workers | None], None] | None = getattr(source, "use_workers", None)
-    if use_workers is None or not source.can_be_read_again:
+def _readable(source: Source) -> JobSource:
+    """Return a source, if workers can read its data."""
+    if not isinstance(source, JobSource) or not source.suits_workers or not source.can_be_read_again:
         what = "standard input or a pipe" if source.files else "data in memory"
         raise InvalidInput(
             f"engine=ray needs files that every worker can open, got {what}; save it to a file.", option="engine"
         )
-    return use_workers
+    return source
 
 
 def _imported() -> Any:
+    """Return the module of Ray; a missing one is one line that names the extra."""
     with extra_imports:
         import ray
     return ray
 
 
-def _initialise(ray: Any, options: ClusterOptions) -> None:
-    address = options.address
+def _initialise(ray: Any, workers: int | None) -> None:
+    """Connect to the cluster of the environment, or start one on this machine; an error is one line."""
+    address = os.environ.get(ADDRESS)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
-        if address is not None:
+        if address:
             _check_answer(address)
-        if address is None:
+            ray.init(address=address, **quiet)
+        else:
             # "local": Ray would take another cluster that runs on this machine. One processor more than there are
             # workers: they wait for this process most of the time.
-            count = _processors() if options.workers is None else options.workers
-            ray.init("local", num_cpus=count + 1, include_dashboard=False, **quiet)
-        else:
-            ray.init(address=address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        where = "this machine" if address is None else repr(address)
+            ray.init("local", num_cpus=(workers or _processors()) + 1, include_dashboard=False, **quiet)
+    except Exception as error:  # Ray raises errors of many kinds, also plain ones
+        where = f"at {address!r}" if address else "on this machine"
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InvalidInput(
-            f"address= needs a Ray cluster, got none at {where} ({_one_line(error)});"
-            " check the address and that the cluster runs the same versions of Ray and Python.",
-            option="address",
+            f"engine=ray needs a cluster, got none {where} ({reason}); check {ADDRESS}, and that the cluster runs the"
+            " same versions of Ray and Python.",
+            option="engine",
         ) from None
 
 
@@ -117,43 +116,33 @@ def _check_answer(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
-
-
 def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _usual_workers(ray: Any) -> int:
-    """One processor is left for learning."""
-    return max(1, int(ray.cluster_resources().get("CPU", 2)) - 1)
+def _installed_version() -> str:
+    """Return the version of ftprl where this runs; empty where there is none."""
+    try:
+        from ftprl.version import __version__ as installed
+    except ImportError:
+        return ""
+    return installed
 
 
 def _check_versions(ray: Any) -> None:
     """Refuse workers with another version of ftprl: they could hash features to other cells."""
-
-    def version() -> str:
-        try:
-            from ftprl.version import __version__ as installed
-        except ImportError:
-            return ""
-        return installed
-
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
-    ask = ray.remote(num_cpus=0, max_retries=3)(version)
-    nodes = [node for node in ray.nodes() if node["Alive"]]
-    answers = {
-        node["NodeID"]: ask.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote() for node in nodes
-    }
-    for node in nodes:
+    ask = ray.remote(num_cpus=0, max_retries=3)(_installed_version)
+    nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
+    answers = {node: ask.options(scheduling_strategy=On(node, soft=False)).remote() for node in nodes}
+    for node, host in nodes.items():
         try:
-            installed = ray.get(answers[node["NodeID"]], timeout=_START_SECONDS)
+            installed = ray.get(answers[node], timeout=_START_SECONDS)
         except ray.exceptions.GetTimeoutError:
             raise InvalidInput(
-                f"engine=ray needs nodes that can start a worker, got none within {_START_SECONDS} s from"
-                f" {node['NodeManagerHostname']}; wait, or take it out of the cluster.",
+                f"engine=ray needs nodes that can start a worker, got none within {_START_SECONDS} s from {host}; wait,"
+                " or take it out of the cluster.",
                 option="engine",
             ) from None
         except ray.exceptions.RayError:
@@ -161,7 +150,6 @@ def _check_versions(ray: Any) -> None:
         if installed != __version__:
             what = f"version {installed}" if installed else "none"
             raise InvalidInput(
-                f"engine=ray needs ftprl {__version__} on every node, got {what} on {node['NodeManagerHostname']};"
-                " install it there.",
+                f"engine=ray needs ftprl {__version__} on every node, got {what} on {host}; install it there.",
                 option="engine",
             )

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data.batch import Batch
-from ftprl.data.formats import are_batches, are_paths, open, settings_for
+from ftprl.data.formats import are_paths, open, settings_for
 from ftprl.data.options import NUMBERED, ReadingOptions
 from ftprl.data.parts import as_data
 from ftprl.data.protocol import Description, Position, Source
@@ -21,7 +21,6 @@ __all__ = [
     "Position",
     "ReadingOptions",
     "Source",
-    "are_batches",
     "are_paths",
     "as_data",
     "clicks",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import numbers
+import sys
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,8 @@ def table_of_stream(data: Any) -> pa.Table:
             table = table.append_column(pa.field(name, nothing.type, metadata=mark), nothing)
         return table.select(data.columns)
     try:
+        if _is_polars(data) and hasattr(data, "to_arrow"):  # without the views of text, which pyarrow would convert
+            return data.to_arrow(compat_level=sys.modules["polars"].CompatLevel.oldest())
         if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
             return pa.RecordBatchReader.from_stream(data).read_all()  # pa.table would import pandas first
         return data if isinstance(data, pa.Table) else pa.table(data)
@@ -126,8 +129,12 @@ def table_of_stream(data: Any) -> pa.Table:
 
 def _polars_columns(data: Any, type_name: str) -> list[str]:
     """The columns of a frame of Polars that have a type."""
-    is_polars = type(data).__module__.startswith("polars") and hasattr(data, "schema")
-    return [name for name, type in data.schema.items() if str(type) == type_name] if is_polars else []
+    return [name for name, type in data.schema.items() if str(type) == type_name] if _is_polars(data) else []
+
+
+def _is_polars(data: Any) -> bool:
+    """Return whether data is a frame of Polars."""
+    return type(data).__module__.startswith("polars") and hasattr(data, "schema")
 
 
 def _refusal(data: Any, error: Exception) -> InvalidInput:

@@ -223,7 +223,6 @@ class Batch:
         float64: bool,
         more: Mapping[str, Any],
     ) -> Batch:
-        _check_rows(indptr, len(indices), len(values))
         indptr, indices, values = combine(indptr, indices, values)
         count = len(indptr) - 1
         labels = np.full(count, np.nan) if y is None else check.array("y", y)
@@ -245,6 +244,7 @@ def combine(
     indptr: NDArray[np.int64], indices: NDArray[np.uint32], values: Vector
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
     """The same rows with distinct indices: repeats are added up, from left to right, where the first one stood."""
+    _check_rows(indptr, len(indices), len(values))
     count = len(indptr) - 1
     row = np.repeat(np.arange(count, dtype=np.uint64), np.diff(indptr))
     _, first, which = np.unique(row << np.uint64(32) | indices, return_index=True, return_inverse=True)

@@ -1,13 +1,21 @@
-"""Files of columns: Parquet, Arrow IPC (Feather) and ORC, each in parts that are read one by one."""
+"""Parquet, Arrow IPC (Feather) and ORC files as a source of batches, in constant memory, each read part by part."""
 
 from __future__ import annotations
 
 import binascii
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
+from ftprl.data import frames, nested, partitions
+from ftprl.data.columns import ColumnHead, ColumnSample, settle
 from ftprl.data.files import STDIN, is_uri, shown
+from ftprl.data.options import LONGEST_USUAL_ROW, ReadingOptions
+from ftprl.data.plan import Plan, plan_of
+from ftprl.data.source import check_here
+from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, known_columns, named_columns
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -16,56 +24,91 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
 _ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
-
-
-class ColumnFile(Protocol):
-    """A file of columns; `part` is what its parts are called."""
-
-    part: str
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the file."""
-
-    @property
-    def groups(self) -> int:
-        """How many parts the file has."""
-
-    def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """The rows of a part: of these columns, named as `nested.flat_fields` names them."""
-
-    def close(self) -> None:
-        """Close the file."""
+_NOUNS = {
+    "parquet": ("row group", "a Parquet file"),
+    "arrow": ("record batch", "an Arrow IPC file"),
+    "orc": ("stripe", "an ORC file"),
+}
 
 
 @final
-class ParquetColumns:
-    """A Parquet file; categories that it has as dictionaries are read as such."""
+class ColumnFile:
+    """An open file of columns, whose parts are read one by one; `part` is what these are called."""
 
-    part = "row group"
+    def __init__(self, file: str, format: str, categories: Sequence[str] = ()) -> None:
+        self._file_name, self._format = file, format
+        self.part, self._noun = _NOUNS[format]
+        if file == STDIN:
+            raise InvalidInput(f"data needs the path of {self._noun}, got standard input; save it to a file first.")
+        self._raw = _opened(file)
+        self._texts: Sequence[str] = ()
+        try:
+            self._careful(lambda: self._open(categories))
+        except BaseException:
+            self._raw.close()
+            raise
 
-    def __init__(self, raw: Any, categories: Sequence[str] = ()) -> None:
-        import pyarrow.parquet as pq
+    def _open(self, categories: Sequence[str]) -> None:
+        import pyarrow as pa
 
-        with _system_memory():
-            file = pq.ParquetFile(raw, pre_buffer=False)
+        if self._format == "parquet":
+            import pyarrow.parquet as pq
+
+            file = pq.ParquetFile(self._raw, pre_buffer=False)
             self.schema = _with_categories(file.schema_arrow, file.metadata.metadata)
-            texts = _texts(file.schema_arrow, categories)
-            self._texts = frozenset(texts)
-            if texts:
-                file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
-            self._file = file
-        self.groups = int(self._file.num_row_groups)
+            self._texts = _texts(file.schema_arrow, categories)  # are read as dictionaries
+            if self._texts:
+                file = pq.ParquetFile(
+                    self._raw, metadata=file.metadata, read_dictionary=list(self._texts), pre_buffer=False
+                )
+            self._file, self.groups = file, int(file.num_row_groups)
+        elif self._format == "arrow":
+            self._file = pa.ipc.open_file(self._raw)
+            self.schema, self.groups = self._file.schema, int(self._file.num_record_batches)
+        else:
+            from pyarrow import orc
 
-    def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group."""
-        width = sum(_ENTRY_BYTES if name in self._texts else _CELL_BYTES for name in columns)
-        rows = max(4096, _BATCH_BYTES // max(1, width))
-        yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=threads)
+            self._file = orc.ORCFile(self._raw)
+            self.schema, self.groups = self._file.schema, int(self._file.nstripes)
+
+    def batches(self, group: int, columns: Sequence[str], *, threads: bool = False) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part: of these columns, named as `nested.flat_fields` names them."""
+        where = f"{self.part} {group}: "
+        batches = self._careful(lambda: iter(self._batches(group, columns, threads)), where)
+        while (batch := self._careful(lambda: next(batches, None), where)) is not None:
+            yield batch
+
+    def _batches(self, group: int, columns: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        if self._format == "parquet":
+            width = sum(_ENTRY_BYTES if name in self._texts else _CELL_BYTES for name in columns)
+            rows = max(4096, _BATCH_BYTES // max(1, width))
+            yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=threads)
+            return
+        top = list(dict.fromkeys(_top(self.schema, columns)))
+        if self._format == "orc":
+            yield self._file.read_stripe(group, columns=top)
+            return
+        fields = [self.schema.get_field_index(name) for name in top]
+        options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=threads)
+        yield pa.ipc.open_file(self._raw, options=options).get_batch(group)
+
+    def _careful(self, step: Callable[[], T], where: str = "") -> T:
+        """Return what a step of pyarrow gives; its errors become one line that names the file."""
+        import pyarrow as pa
+
+        try:
+            return step()
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            what = shown(" ".join(str(error).split()))[:160]
+            raise BadFormat(
+                f"{shown(self._file_name)}: {where}expected {self._noun}, got other bytes ({what}); check the file."
+            ) from None
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._raw.close()
 
 
 def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:
@@ -91,23 +134,6 @@ def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:
     return schema
 
 
-@contextmanager
-def _system_memory() -> Iterator[None]:
-    """Readers that are made take memory from the system.
-
-    pyarrow's own allocator keeps memory apart for each thread: what the thread that reads allocates and another frees
-    is not used again soon, and clearing new pages took a third of all time.
-    """
-    import pyarrow as pa
-
-    before = pa.default_memory_pool()
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        pa.set_memory_pool(before)
-
-
 def _texts(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
     """Return those of some columns that are text.
 
@@ -119,61 +145,6 @@ def _texts(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
     return [field.name for field in fields if types.is_string(field.type) or types.is_binary(field.type)]
 
 
-@final
-class ArrowColumns:
-    """An Arrow IPC file, also called Feather."""
-
-    part = "record batch"
-
-    def __init__(self, raw: Any, categories: Sequence[str] = ()) -> None:
-        import pyarrow as pa
-
-        del categories  # a column has the type that was written
-        self._raw, self._file = raw, pa.ipc.open_file(raw)
-        self.schema = self._file.schema
-        self.groups = int(self._file.num_record_batches)
-        self._chosen: tuple[str, ...] | None = None
-
-    def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """The rows of a record batch."""
-        import pyarrow as pa
-
-        top = tuple(dict.fromkeys(_top(self.schema, columns)))
-        if top != self._chosen:
-            fields = [self.schema.get_field_index(name) for name in top]
-            options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=threads)
-            self._file, self._chosen = pa.ipc.open_file(self._raw, options=options), top
-        yield self._file.get_batch(group)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._raw.close()
-
-
-@final
-class OrcColumns:
-    """An ORC file."""
-
-    part = "stripe"
-
-    def __init__(self, raw: Any, categories: Sequence[str] = ()) -> None:
-        from pyarrow import orc
-
-        del categories  # a column has the type that was written
-        self._raw, self._file = raw, orc.ORCFile(raw)
-        self.schema = self._file.schema
-        self.groups = int(self._file.nstripes)
-
-    def batches(self, group: int, columns: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """The rows of a stripe."""
-        del threads
-        yield self._file.read_stripe(group, columns=list(dict.fromkeys(_top(self.schema, columns))))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._raw.close()
-
-
 def _top(schema: pa.Schema, columns: Sequence[str]) -> Iterator[str]:
     """The columns of a schema that have the columns within them."""
     for name in columns:
@@ -181,26 +152,6 @@ def _top(schema: pa.Schema, columns: Sequence[str]) -> Iterator[str]:
         while top not in schema.names:
             top = top.rpartition(".")[0]
         yield top
-
-
-_READERS: dict[str, tuple[str, Callable[[Any, Sequence[str]], ColumnFile]]] = {
-    "parquet": ("a Parquet file", ParquetColumns),
-    "arrow": ("an Arrow IPC file", ArrowColumns),
-    "orc": ("an ORC file", OrcColumns),
-}
-
-
-def open_column_file(file: str, format: str, categories: Sequence[str] = ()) -> ColumnFile:
-    """A file of columns."""
-    noun, reader = _READERS[format]
-    if file == STDIN:
-        raise InvalidInput(f"data needs the path of {noun}, got standard input; save it to a file first.")
-    raw = _opened(file)
-    try:
-        return careful(file, noun, lambda: reader(raw, categories))
-    except BaseException:
-        raw.close()
-        raise
 
 
 def _opened(file: str) -> Any:
@@ -217,22 +168,161 @@ def _opened(file: str) -> Any:
         raise InvalidInput(f"{shown(file)}: {what}; check the path and its permissions.") from None
 
 
-def careful(file: str, noun: str, step: Callable[[], T], where: str = "") -> T:
-    """What a step of pyarrow gives; its errors become one line that names the file."""
+# ---- rows ----
+
+
+@final
+class FileTables(TableReader):
+    """The rows of files of columns, part by part; only columns that are used are read."""
+
+    def __init__(self, files: tuple[str, ...], plan: Plan, shapes: Mapping[str, str] | None = None) -> None:
+        super().__init__(plan)
+        self.files, self._shapes = files, shapes
+
+    def blocks(self, file: int = 0, part: int = 0, *, threads: bool = False) -> Iterator[TableRows]:
+        """Yield the blocks of all files from a part of one on."""
+        for number in range(file, len(self.files)):
+            yield from self._blocks_of(number, part if number == file else 0, threads=threads)
+
+    def blocks_of_part(self, file: int, part: int) -> Iterator[TableRows]:
+        """Yield the blocks of one part of a file, which a worker may not have."""
+        check_here(self.files[file])
+        yield from self._blocks_of(file, part, part + 1)
+
+    def parts(self, file: int) -> int:
+        """Return how many parts a file has."""
+        with closing(ColumnFile(self.files[file], self.plan.format)) as opened:
+            return opened.groups
+
+    def _blocks_of(
+        self, number: int, first: int, stop: int | None = None, *, threads: bool = False
+    ) -> Iterator[TableRows]:
+        file, name, kinds = self.files[number], shown(self.files[number]), self.plan.kinds or {}
+        categories = [name for name, kind in kinds.items() if kind == "categorical"]
+        with closing(ColumnFile(file, self.plan.format, categories)) as opened:
+            keys = {key: one for key, one in partitions.keys_of(file).items() if key not in opened.schema.names}
+            flat_schema(opened, name)  # refuses columns that occur twice
+            names = nested.fitted_names(opened.schema, kinds)
+            frames.check_columns([*(one for one, _ in names), *keys], kinds, optional_kinds(self.plan), name)
+            columns = list(dict.fromkeys(column for one, column in names if kinds.get(one, "ignore") != "ignore"))
+            for group in range(first, opened.groups if stop is None else stop):
+                start, origin = 0, f"{name}: {opened.part} {group}"
+                for batch in opened.batches(group, columns, threads=threads):
+                    cells = self._arranged(batch, keys, origin)
+                    part_of: dict[str, Any] = {"file": number, "part": group, "origin": name}
+                    part_of["part_name"] = f"{opened.part} {group}: "
+                    yield from block_of(cells, start, batch.num_rows, **part_of)
+                    start += batch.num_rows
+
+    def _arranged(
+        self, batch: pa.RecordBatch, keys: Mapping[str, str | None], origin: str
+    ) -> list[tuple[str, str, Any]]:
+        kinds = self.plan.kinds or {}
+        try:
+            columns = frames.arranged(batch, self.plan, tuple(kinds.values()), origin=origin, shapes=self._shapes)
+        except InvalidInput as error:
+            raise InvalidInput(f"{origin}: {error}", option=error.options) from None
+        for key, value in keys.items():
+            kind = kinds.get(key, "ignore")
+            if kind != "ignore":
+                columns.append((kind, key, partitions.cells_of(value, kind, batch.num_rows)))
+        return columns
+
+
+def flat_schema(opened: ColumnFile, name: str) -> list[pa.Field]:
+    """The columns of a file, those of structures in their place, each once."""
+    fields = nested.flat_fields(opened.schema)
+    frames.check_names([field.name for field in fields], name)
+    return fields
+
+
+# ---- what `ftprl.data.open` asks for ----
+
+
+def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
+    """Parquet, Arrow IPC or ORC files as a source."""
+    assert options.format is not None
+    why = f"got the format {options.format}; drop it."
+    options.refuse(("sep", "quote"), f" is for CSV and TSV files, {why}")
+    if not options.header:
+        raise InvalidInput(f"header=False is for CSV and TSV files, {why}", option="header")
+    if options.max_row != LONGEST_USUAL_ROW:
+        raise InvalidInput(f"max_row= is for files of text, {why}", option="max_row")
+    named, plan = named_columns(options), plan_of(options, options.format)
+    columns, name, shapes = known_columns(options, named), shown(files[0]), dict[str, str]()
+    try:
+        if columns is None:
+            heads = _heads(files, options.format, named)
+            shapes = frames.shapes_of(heads)
+            columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}", option=error.options) from None
+    label = {one: kind for one, kind in columns.kinds.items() if kind == "label"}
+    only_label = plan._replace(columns=columns._replace(kinds=label), has_known_columns=True, needs_label=False)
+    plan = plan.with_columns(columns, lambda: _label_texts(FileTables(files, only_label)) if label else [])
+    return TableSource(FileTables(files, plan, shapes), files)
+
+
+def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[ColumnHead]:
+    """What is known of the columns by the first file."""
+    with closing(ColumnFile(files[0], format)) as opened:
+        fields = flat_schema(opened, shown(files[0]))
+        first = _first_rows(opened, fields, named.ignore)
+        keys = [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
+        heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], format)))
+        return heads + [_head_of_folders(key, files) for key in keys]
+
+
+def _other_heads(files: Sequence[str], format: str) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
+    """The columns of other files, and what reads the first cells of some of them."""
+    for file in files:
+        with closing(ColumnFile(file, format)) as opened:
+            fields = flat_schema(opened, shown(file))
+
+            def cells(chosen: list[pa.Field], opened: ColumnFile = opened) -> dict[str, Any]:
+                return _first_rows(opened, chosen, ())
+
+            yield fields, cells
+
+
+def _head_of_folders(key: pa.Field, files: Sequence[str]) -> ColumnHead:
+    """What is known of a column whose values are names of folders: those of all files."""
     import pyarrow as pa
 
-    try:
-        return step()
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        what = shown(" ".join(str(error).split()))[:160]
-        raise BadFormat(f"{shown(file)}: {where}expected {noun}, got other bytes ({what}); check the file.") from None
+    cells = pa.chunked_array([pa.array([partitions.keys_of(file).get(key.name) for file in files], pa.string())])
+    head = frames.heads_of([key], {key.name: cells})[0]
+
+    def sample(kind: str, most: int | None) -> ColumnSample:
+        assert head.sample is not None
+        return head.sample(kind, most)._replace(is_of_folders=True)
+
+    return head._replace(sample=sample)
 
 
-def read_part(
-    file: str, format: str, opened: ColumnFile, group: int, columns: Sequence[str], *, threads: bool
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a part of a file."""
-    where, noun = f"{opened.part} {group}: ", _READERS[format][0]
-    batches = careful(file, noun, lambda: iter(opened.batches(group, columns, threads=threads)), where)
-    while (batch := careful(file, noun, lambda: next(batches, None), where)) is not None:
-        yield batch
+def _first_rows(opened: ColumnFile, fields: Sequence[pa.Field], ignore: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    """The first cells of the columns that are not ignored."""
+    import pyarrow as pa
+
+    left_out = [field.name for field in fields if any(f"{field.name}.".startswith(f"{name}.") for name in ignore)]
+    columns = [field.name for field in fields if field.name not in left_out]
+    batches: list[pa.RecordBatch] = []
+    groups = range(opened.groups if columns else 0)
+    parts = (batch for group in groups for batch in opened.batches(group, columns))
+    with contextlib.suppress(BadFormat):  # what is damaged is reported when it is read
+        for batch in parts:
+            batches.append(batch)
+            if sum(len(one) for one in batches) >= SAMPLE_ROWS:
+                break
+    return dict(nested.flat_columns(pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS))) if batches else {}
+
+
+def _label_texts(reader: FileTables) -> list[str]:
+    """Return the distinct labels of the first rows, given a reader of nothing but the labels."""
+    values: list[Any] = []
+    with closing(reader.blocks()) as blocks:  # type: ignore[type-var]
+        for block in blocks:
+            if block.columns[0][1]:
+                values += block.batch.column(0).slice(0, SAMPLE_ROWS - len(values)).to_pylist()
+            if len(values) == SAMPLE_ROWS:
+                break
+    return frames.distinct_texts(list(dict.fromkeys(values)))

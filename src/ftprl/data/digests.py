@@ -1,7 +1,9 @@
-"""Digests of rows and of text."""
+"""Digests of rows, and how a resumed run recognises its files: by their sizes and ends."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -9,8 +11,10 @@ from numpy.typing import NDArray
 
 from ftprl._core import text_fingerprint
 from ftprl.data.batch import Batch
+from ftprl.data.files import is_uri, shown
 from ftprl.errors import InvalidInput
 
+_END_BYTES = 65_536
 _MODULUS = 2**64  # of the fingerprints that the core makes of text
 _FACTOR = 0x9E3779B97F4A7C15
 _FACTORS = tuple(pow(_FACTOR, i, _MODULUS) for i in range(5))  # of the columns of a batch
@@ -48,7 +52,10 @@ class BatchDigest:
 
 @final
 class RowDigest(NamedTuple):
-    """A quick digest of rows, the same however they are cut into batches; like `TextDigest`, it notices accidents."""
+    """A quick digest of rows, the same however they are cut into batches.
+
+    It notices data that has changed, but is no proof against someone who makes up two streams with the same digest.
+    """
 
     rows: int = 0
     entries: int = 0
@@ -75,30 +82,6 @@ class RowDigest(NamedTuple):
         return list(self)
 
 
-@final
-class TextDigest(NamedTuple):
-    """A digest of text read so far: of the files before, and the fingerprint of the present one.
-
-    Fingerprints of parts add up, so that parts may be read by several threads. It is as quick as a sum of bytes and
-    notices data that has changed, but is no proof against someone who makes up two texts with the same digest.
-    """
-
-    earlier: int = 0
-    present: int = 0
-
-    def plus(self, fingerprint: int) -> TextDigest:
-        """With one more part of the present file."""
-        return TextDigest(self.earlier, (self.present + fingerprint) % _MODULUS)
-
-    def next_file(self, length: int) -> TextDigest:
-        """At the begin of the next file, when the present one has that many bytes of text."""
-        return TextDigest(((self.earlier * _FACTOR + self.present) * _FACTOR + length + 1) % _MODULUS, 0)
-
-    def to_list(self) -> list[int]:
-        """As JSON values."""
-        return [self.earlier, self.present]
-
-
 def whole_numbers(saved: Any, count: int) -> list[int]:
     """The numbers of a digest as they were saved, checked."""
     if not isinstance(saved, list) or len(saved) != count or not all(_is_64_bit(number) for number in saved):
@@ -108,3 +91,42 @@ def whole_numbers(saved: Any, count: int) -> list[int]:
 
 def _is_64_bit(number: Any) -> bool:
     return type(number) is int and 0 <= number < _MODULUS
+
+
+# ---- files ----
+
+
+def ends_of(file: str) -> tuple[int, str]:
+    """The size of a file, and the SHA-256 of its first and last 64 KiB."""
+    import hashlib  # loads OpenSSL: a run without checkpoints reads before it needs it
+
+    if is_uri(file):
+        from ftprl.data import uris
+
+        opened: Any = uris.open_file(file)
+    else:
+        opened = open(file, "rb")  # noqa: SIM115
+    with opened as raw:
+        size = raw.seek(0, os.SEEK_END)
+        raw.seek(0)
+        ends = raw.read(_END_BYTES)
+        raw.seek(max(0, size - _END_BYTES))
+        return size, hashlib.sha256(ends + raw.read(_END_BYTES)).hexdigest()
+
+
+def check_same_files(files: Sequence[str], now: Sequence[tuple[int, str]] | None, saved: Any) -> None:
+    """Refuse files that are not those a checkpoint was made with."""
+    if now is None or saved is None:
+        raise InvalidInput(
+            "resume= needs data that can be read again, got standard input or a pipe; save it to a file and use that."
+        )
+    then = [tuple(entry) for entry in saved]
+    if list(now) == then:
+        return
+    difference = f"{len(then)} files, got {len(now)}"
+    if len(now) == len(then):
+        which = next(i for i in range(len(now)) if now[i] != then[i])
+        difference = f"{then[which][0]} bytes in {shown(files[which])}, got {now[which][0]}"
+        if then[which][0] == now[which][0]:
+            difference = f"{shown(files[which])} as it was, got other bytes"
+    raise InvalidInput(f"resume= needs the data of the checkpoint, expected {difference}; pass the same files.")

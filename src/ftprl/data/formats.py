@@ -41,17 +41,15 @@ class ObjectFormat(NamedTuple):
     models_of: tuple[str, ...] | None
 
 
-BATCHES = "batches"
 FILE_FORMATS = (
-    FileFormat("arrow", (".arrow", ".feather", ".ipc"), "ftprl.data.column_source"),
-    FileFormat(BATCHES, (".batches",), "ftprl.data.batches"),
-    FileFormat("csv", (".csv",), "ftprl.data.text_tables"),
+    FileFormat("arrow", (".arrow", ".feather", ".ipc"), "ftprl.data.column_files"),
+    FileFormat("csv", (".csv",), "ftprl.data.tables"),
     FileFormat(JSON_LINES, (".jsonl", ".ndjson"), "ftprl.data.json_lines"),
-    FileFormat("libsvm", (".libsvm", ".svm", ".svmlight"), "ftprl.data.text_lines"),
-    FileFormat("orc", (".orc",), "ftprl.data.column_source"),
-    FileFormat("parquet", (".parquet", ".parq", ".pq"), "ftprl.data.column_source"),
-    FileFormat("tsv", (".tsv", ".tab"), "ftprl.data.text_tables"),
-    FileFormat("vw", (".vw",), "ftprl.data.text_lines"),
+    FileFormat("libsvm", (".libsvm", ".svm", ".svmlight"), "ftprl.data.text"),
+    FileFormat("orc", (".orc",), "ftprl.data.column_files"),
+    FileFormat("parquet", (".parquet", ".parq", ".pq"), "ftprl.data.column_files"),
+    FileFormat("tsv", (".tsv", ".tab"), "ftprl.data.tables"),
+    FileFormat("vw", (".vw",), "ftprl.data.text"),
 )
 _NAMED = (*TABLES, "vw")  # formats of named features, all hashed alike
 OBJECT_FORMATS = (
@@ -129,15 +127,9 @@ def open(data: Any, **settings: Unpack[OpenOptions]) -> Source:
         return _open_object(data, options)
     options.refuse(("y",), " is for data in memory, got files; name the column with label=.", option="label")
     files = expand(data)
-    chosen = BY_NAME[BATCHES] if are_batches(files) else _format_of(files, options.format)
-    options = options if chosen.name == BATCHES else options._replace(format=chosen.name)
-    source: Source = import_module(chosen.module).open_files(files, options)
+    chosen = _format_of(files, options.format)
+    source: Source = import_module(chosen.module).open_files(files, options._replace(format=chosen.name))
     return source
-
-
-def are_batches(data: Any) -> bool:
-    """Whether data is a file of batches, by its name: how it is read was decided when it was made."""
-    return are_paths(data) and all(suffixes(file) == (".batches", "") for file in expand(data))
 
 
 def are_paths(data: Any) -> bool:
@@ -157,8 +149,6 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
     Formats with columns replace each other, and so do libsvm files and matrices.
     """
     kept = reading.get("format")
-    if are_batches(data):
-        return dict(reading)
     if kept == "vw" and any(reading.get(name) for name in NAMES):
         _check_order(reading, data, format)
     if not are_paths(data):

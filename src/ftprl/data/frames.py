@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import sample_cells
 from ftprl.data import nested
 from ftprl.data.arrow_tables import NO_TEXT_OF, TEXT_OF, table_of_pandas, table_of_stream
 from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
+from ftprl.data.options import RECORDS
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed, nearest
@@ -19,8 +20,13 @@ from ftprl.errors import BadFormat, InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ftprl.data.plan import Plan
+
 FirstCells = Callable[[list[Any]], dict[str, Any]]  # reads the first cells of some columns
 _LABELS = 32  # distinct labels that are looked at
+_DIRECT = frozenset(
+    ("int32", "int64", "uint64", "float", "double", "bool", "null", "string", "large_string", "binary", "large_binary")
+)
 _SAMPLE_CELLS = 2_000_000  # of columns whose type decides, in a frame with many columns
 
 
@@ -28,7 +34,7 @@ def is_frame(data: Any) -> bool:
     """Whether data is a data frame."""
     if isinstance(data, type):
         return False
-    return _is_pandas(data) or hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__") or _is_pandas(data)
 
 
 def _is_pandas(data: Any) -> bool:
@@ -36,9 +42,14 @@ def _is_pandas(data: Any) -> bool:
     return module is not None and isinstance(data, module.DataFrame)
 
 
+def arrow_table(data: Any) -> pa.Table:
+    """Return a frame as an Arrow table; columns are shared, not copied, where the frame has Arrow's memory."""
+    return table_of_pandas(data) if _is_pandas(data) else table_of_stream(data)
+
+
 def table_of(data: Any) -> pa.Table:
-    """A frame as an Arrow table; columns are shared, not copied, where the frame has Arrow's memory."""
-    table = table_of_pandas(data) if _is_pandas(data) else table_of_stream(data)
+    """Return a frame as an Arrow table that has each column once."""
+    table = arrow_table(data)
     check_names([field.name for field in nested.flat_fields(table.schema)], "data")
     return table
 
@@ -206,6 +217,11 @@ def _no_feature(name: str, type: pa.DataType, marks: Mapping[bytes, bytes] | Non
     )
 
 
+def label_of(kinds: Mapping[str, str]) -> str:
+    """Return the name of the column with the label; empty if there is none."""
+    return next((name for name, kind in kinds.items() if kind == "label"), "")
+
+
 def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
     """The distinct labels of the first rows, as text."""
     cells = column.slice(0, SAMPLE_ROWS)
@@ -231,18 +247,18 @@ def text_of(value: Any) -> str:
 
 def arranged(
     batch: pa.RecordBatch,
-    kinds: Mapping[str, str],
-    *,
-    is_open: bool,
+    plan: Plan,
     optional: Sequence[str],
+    *,
     origin: str = ORIGIN,
     shapes: Mapping[str, str] | None = None,
 ) -> list[tuple[str, str, pa.Array]]:
-    """Kind, name and cells of the columns that are read, in the order of the frame.
+    """Return kind, name and cells of the columns that are read, in the order of the frame.
 
-    A column that `kinds` does not know is left out or, where the set of columns `is_open`, read by its type. `shapes`
-    are those of the first part of the data.
+    A column that the plan does not know is left out or, of rows that may have any names, read by its type. `shapes` are
+    those of the first part of the data.
     """
+    kinds, is_open = plan.kinds or {}, plan.format == RECORDS
     flat = nested.fitted_columns(batch, kinds, is_open=is_open)
     check_columns([name for name, _ in flat], kinds, optional, origin)
     for name, cells in flat if shapes else ():
@@ -255,6 +271,40 @@ def arranged(
         if kind != "ignore" and (name in there or kind in FEATURES):
             columns.append((kind, name, readable(name, cells, kind)))
     return columns
+
+
+@final
+class Layout(NamedTuple):
+    """Which columns of a table the core reads as they are: their kinds and names, and where they stand."""
+
+    codes: list[tuple[int, bytes]]
+    columns: list[int]
+
+
+def layout_of(schema: pa.Schema, kinds: Mapping[str, str]) -> Layout | None:
+    """Return which columns of a table are read; None where some have to be converted or checked first."""
+    from pyarrow import types
+
+    check_names([field.name for field in nested.flat_fields(schema)], "data")
+    chosen = [(at, field, kinds.get(field.name, "ignore")) for at, field in enumerate(schema)]
+    read = [(at, field, kind) for at, field, kind in chosen if kind != "ignore"]
+    features = {name for name, kind in kinds.items() if kind != "ignore"}
+    nesting = any(types.is_struct(field.type) or nested.is_list(field.type) for field in schema)
+    if not read or nesting or {field.name for _, field, _ in read} != features:
+        return None
+    if not all(_is_readable(field.type, kind) for _, field, kind in read):
+        return None
+    return Layout(codes([(kind, field.name, None) for _, field, kind in read]), [at for at, *_ in read])
+
+
+def _is_readable(type: pa.DataType, kind: str) -> bool:
+    """Whether the core reads cells of a type in a column of a kind without a conversion."""
+    from pyarrow import types
+
+    if types.is_dictionary(type):
+        has_numbers = str(type.index_type) in ("int32", "int64")
+        return kind == "categorical" and has_numbers and _is_direct(type.value_type)
+    return _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type))
 
 
 def check_columns(names: Sequence[str], kinds: Mapping[str, str], optional: Sequence[str], origin: str) -> None:
@@ -320,10 +370,14 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
     if nested.is_list(type):
         return _readable_list(name, cells, kind)
     if types.is_dictionary(type):
-        if kind == "categorical" and _is_direct(type.value_type):
-            return cells
+        entries = nested.without_views(cells.dictionary)
+        if kind == "categorical" and _is_direct(entries.type):
+            return _coded(cells, entries)
         cells = nested.decoded(cells)
-        type = cells.type
+    cells = nested.without_views(cells)
+    type = cells.type
+    if types.is_integer(type) and not _is_direct(type):
+        return cells.cast(pa.int64())
     if _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type)):
         return cells
     if types.is_float16(type):
@@ -335,6 +389,18 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
         return cells.cast(pa.binary() if types.is_fixed_size_binary(type) else pa.string())
     except pa.ArrowException:
         raise _no_feature(name, type) from None
+
+
+def _coded(cells: pa.Array, entries: pa.Array) -> pa.Array:
+    """Return a dictionary column whose numbers and entries the core reads; one that is so is not copied."""
+    import pyarrow as pa
+
+    has_numbers = cells.indices.type in (pa.int32(), pa.int64())
+    if has_numbers and entries.type == cells.type.value_type:
+        return cells
+    # A number beyond the entries is refused with its row, by the core.
+    numbers = cells.indices if has_numbers else cells.indices.cast(pa.int64(), safe=False)
+    return pa.DictionaryArray.from_arrays(numbers, entries, safe=False)
 
 
 def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
@@ -353,10 +419,8 @@ def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
 
 
 def _is_direct(type: pa.DataType) -> bool:
-    from pyarrow import types
-
-    is_number = types.is_integer(type) or types.is_float32(type) or types.is_float64(type)
-    return bool(is_number or types.is_boolean(type) or types.is_null(type) or _is_text(type))
+    """Return whether the core reads cells of a type where they are; others are converted by pyarrow."""
+    return str(type) in _DIRECT
 
 
 def codes(columns: Sequence[tuple[str, str, Any]]) -> list[tuple[int, bytes]]:
@@ -374,6 +438,6 @@ def accepts(data: Any) -> bool:
 
 def open_object(data: Any, options: Any) -> Any:
     """A frame, or frames in parts, as a source."""
-    from ftprl.data.frame_opening import open_frames
+    from ftprl.data.memory_tables import open_frames
 
     return open_frames(data, options)

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from ftprl._core import look_at_json
-from ftprl.data import frames, interactions, ngrams, tables
+from ftprl.data import frames, interactions, tables
 from ftprl.data.columns import ColumnPlan, ColumnSample, kind_of_text, settle
 from ftprl.data.files import Stream
-from ftprl.data.frame_opening import known_plan_of
-from ftprl.data.labels import LabelRule
-from ftprl.data.options import ReadingOptions
+from ftprl.data.options import JSON_LINES, ReadingOptions
+from ftprl.data.plan import Plan, plan_of
 from ftprl.data.records import MOST_NAMES
-from ftprl.data.tables import named_columns
-from ftprl.data.text import TextSource
-from ftprl.data.text_settings import TextSettings, settings_of
-from ftprl.data.text_tables import settled_source
+from ftprl.data.tables import known_columns, named_columns
+from ftprl.data.text import TextSource, settled_source
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -27,36 +24,30 @@ _FIRST_LOOK = 64_000
 
 
 def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
-    """Files of JSON lines as a source."""
+    """Open files of JSON lines as a source."""
     why = " is for CSV and TSV files, got JSON lines; drop it."
     options.refuse(("sep", "quote"), why)
     if not options.header:
         raise InvalidInput(f"header=False{why}", option="header")
-    named, plan = named_columns(options), known_plan_of(options)
-    settings = settings_of(options, LabelRule("number"))
-    return settled_source(files, lambda stream: _settle(stream, settings, named, plan, options.missing))
+    named, plan = named_columns(options), plan_of(options, JSON_LINES)
+    known = known_columns(options, named)
+    return settled_source(files, lambda stream: _settle(stream, plan, named, known, options.missing))
 
 
 def _settle(
-    stream: Stream,
-    settings: TextSettings,
-    named: tables.NamedColumns,
-    plan: ColumnPlan | None,
-    missing: str | None,
-) -> tuple[TextSettings, bytes]:
-    """The settings with the kinds of the columns and the rule for the labels, and the bytes read for that."""
-    kept = {} if plan is None else plan.kinds
-    label = named.label if plan is None else next((name for name, kind in kept.items() if kind == "label"), None)
-    data, rows, columns, labels = _sample(stream, settings.block_size, label or "", list(named.bucket))
-    if plan is None:
+    stream: Stream, plan: Plan, named: tables.NamedColumns, known: ColumnPlan | None, missing: str | None
+) -> tuple[Plan, bytes]:
+    """Return the plan with the kinds of the columns and the rule for the labels, and the bytes read for that."""
+    kept = {} if known is None else known.kinds
+    label = named.label if known is None else next((name for name, kind in kept.items() if kind == "label"), None)
+    data, rows, columns, labels = _sample(stream, plan.block_size, label or "", list(named.bucket))
+    if known is None:
         kinds, is_sparse = _decide(columns, named, stream.name, rows)
         samples = {column.name: column.sample for column in columns}
-        plan = settle(kinds, samples, named.bucket, missing or ("ignore" if is_sparse else None))
+        known = settle(kinds, samples, named.bucket, missing or ("ignore" if is_sparse else None))
         if columns and not is_sparse:  # of word counts and the like, any key may come later
-            interactions.checked(settings.interactions, plan.kinds)
-    ngrams.checked(settings.grams, plan.kinds)
-    rule = tables.label_rule(plan.kinds, settings.loss, settings.positive, labels)
-    return settings._replace(plan=plan, labels=rule), data
+            interactions.checked(plan.interactions, known.kinds)
+    return plan.with_columns(known, lambda: labels), data
 
 
 @final

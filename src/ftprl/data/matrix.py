@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ftprl import check
 from ftprl._core import csr_rows, dense_rows
-from ftprl.data.batch import Batch, Vector
+from ftprl.data.batch import Batch, Vector, combine
 from ftprl.data.files import shown
 from ftprl.data.labels import coded, of_array, of_numbers
 from ftprl.data.memory import MemorySource, checked_dim, label_rule
@@ -172,79 +172,34 @@ def _mismatch(name: str, rows: int, shape: tuple[int, ...]) -> InvalidInput:
 def _batches(
     matrix: Any, y: Vector, weight: Vector, dtype: str, shift: int, start: int, texts: Mapping[float, str] | None = None
 ) -> Iterator[Batch]:
-    """The rows of a matrix from `start` on; the first of all its rows is number `shift` of the data."""
-    is_dense = isinstance(matrix, np.ndarray)
-    is_canonical = is_dense or bool(matrix.has_canonical_format)
-    read = _reader(matrix, dtype) if is_canonical else None
+    """Yield the rows of a matrix from `start` on, without zeros; the first of all is number `shift` of the data."""
     for first in range(start, matrix.shape[0], _BATCH_ROWS):
         last = min(matrix.shape[0], first + _BATCH_ROWS)
-        if read is not None:
-            parts = (*read(first, last), y[first:last], weight[first:last], shift + first, ORIGIN, None, True)
-            batch = Batch.trusted(*parts)
-            yield batch.replaced(label_texts=texts) if texts else batch
-            continue
-        indptr, indices, values = _dense(matrix[first:last]) if is_dense else _sparse(matrix, first, last, is_canonical)
-        batch = _batch(indptr, indices, values, y[first:last], weight[first:last], shift + first, dtype)
+        entries = (
+            _dense(matrix, first, last, dtype)
+            if isinstance(matrix, np.ndarray)
+            else _sparse(matrix, first, last, dtype)
+        )
+        batch = Batch.trusted(*entries, y[first:last], weight[first:last], shift + first, ORIGIN, None, True)
         yield batch.replaced(label_texts=texts) if texts else batch
 
 
-def _reader(matrix: Any, dtype: str) -> Callable[[int, int], tuple[Any, Any, Any]] | None:
-    """What copies rows into a batch in one pass; None for types and layouts that NumPy has to convert first."""
-    wide = dtype == "float64"
-    values = matrix if isinstance(matrix, np.ndarray) else matrix.data
-    if values.dtype not in (np.float32, np.float64) or not values.flags.c_contiguous:
-        return None
-    if isinstance(matrix, np.ndarray):
-        return lambda first, last: dense_rows(matrix, first, last, wide)
-    indptr, indices = matrix.indptr, matrix.indices
-    if indptr.dtype != indices.dtype or indices.dtype not in (np.int32, np.int64):
-        return None
-    if not (indptr.flags.c_contiguous and indices.flags.c_contiguous):
-        return None
-    return lambda first, last: csr_rows(indptr, indices, matrix.data, first, last, wide)
+def _dense(matrix: NDArray[Any], first: int, last: int, dtype: str) -> tuple[Any, Any, Any]:
+    """Return the entries of rows of an array; the core copies numbers of its types, NumPy converts others first."""
+    if matrix.dtype in (np.float32, np.float64) and matrix.flags.c_contiguous:
+        return dense_rows(matrix, first, last, dtype == "float64")
+    return dense_rows(np.ascontiguousarray(matrix[first:last], np.float64), 0, last - first, dtype == "float64")
 
 
-def _dense(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint32], Vector]:
-    """The entries of an array that are not zero."""
-    values = rows.astype(np.float64)
-    present = values != 0
-    indptr = np.concatenate(([0], np.cumsum(np.count_nonzero(present, axis=1)))).astype(np.int64)
-    return indptr, np.nonzero(present)[1].astype(np.uint32), values[present]
-
-
-def _sparse(matrix: Any, first: int, last: int, is_canonical: bool) -> tuple[Any, Any, Vector]:
-    """The entries of rows [first, last) of a CSR matrix; those of a column that stands twice are summed."""
-    begin, end = int(matrix.indptr[first]), int(matrix.indptr[last])
-    indptr = matrix.indptr[first : last + 1].astype(np.int64) - begin
-    indices = matrix.indices[begin:end].astype(np.uint32)
-    values = check.array("data", matrix.data[begin:end])
-    if not is_canonical:
-        summed = Batch.from_csr(_Part(indptr, indices, values), float64=True)
-        indptr, indices, values = summed.indptr, summed.indices, summed.values.astype(np.float64, copy=False)
-    return indptr, indices, values
-
-
-def _batch(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.uint32],
-    values: Vector,
-    y: Vector,
-    weight: Vector,
-    first_row: int,
-    dtype: str,
-) -> Batch:
-    """A batch of entries, without zeros, as text files are read."""
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the learner refuses that
-        stored = values.astype(dtype)
-    if not stored.all():
-        kept = stored != 0
-        indptr = np.concatenate(([0], np.cumsum(kept)))[indptr].astype(np.int64)
-        indices, stored = indices[kept], stored[kept]
-    return Batch(indptr, indices, stored, y, weight, first_row, ORIGIN).replaced(is_private=True)
-
-
-class _Part:
-    """Rows of a matrix that may have a column twice."""
-
-    def __init__(self, indptr: NDArray[np.int64], indices: NDArray[np.uint32], data: Vector) -> None:
-        self.indptr, self.indices, self.data = indptr, indices, data
+def _sparse(matrix: Any, first: int, last: int, dtype: str) -> tuple[Any, Any, Any]:
+    """Return the entries of rows of a CSR matrix; those of a column that stands twice are summed."""
+    arrays = indptr, indices, values = matrix.indptr, matrix.indices, matrix.data
+    is_usual = indptr.dtype == indices.dtype in (np.int32, np.int64) and values.dtype in (np.float32, np.float64)
+    if is_usual and matrix.has_canonical_format and all(array.flags.c_contiguous for array in arrays):
+        return csr_rows(indptr, indices, values, first, last, dtype == "float64")
+    begin, end = int(indptr[first]), int(indptr[last])
+    starts = indptr[first : last + 1].astype(np.int64) - begin
+    columns, numbers = indices[begin:end].astype(np.uint32), check.array("data", values[begin:end])
+    if not matrix.has_canonical_format:
+        starts, columns, numbers = combine(starts, columns, numbers)
+    return csr_rows(starts, columns.astype(np.int64), numbers, 0, last - first, dtype == "float64")

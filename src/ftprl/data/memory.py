@@ -36,29 +36,15 @@ class RowPosition:
         return {"rows": self.rows}
 
 
-@final
-class MemorySource(Source):
-    """Rows in memory; `ftprl.data.open` makes one of a CSR matrix or of `Batch` objects.
+class RowSource(Source):
+    """Rows that need no parsing, whose positions are the numbers of rows; `rows` is None for an iterator."""
 
-    `make_batches` makes the batches from a row on, numbered from that row, whenever they are read, so that a large
-    matrix need not be copied as a whole. How many `rows` there are is None for an iterator, which can be read once.
-    """
+    def __init__(self, rows: int | None) -> None:
+        self._rows = rows
+        self._rows_read = 0  # by the last reading
 
-    def __init__(
-        self,
-        make_batches: Callable[[int], Iterable[Batch]],
-        rows: int | None,
-        dim: int,
-        labels: LabelRule,
-        options: ReadingOptions,
-    ) -> None:
-        self._make_batches, self._rows, self._dim, self._labels, self._options = (
-            make_batches,
-            rows,
-            dim,
-            labels,
-            options,
-        )
+    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
+        raise NotImplementedError
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -93,18 +79,9 @@ class MemorySource(Source):
             )
         return self._read(0 if start is None else start.rows)
 
-    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
-        for batch in self._make_batches(start):
-            yield batch.replaced(y=signed(self._labels, batch.y)), RowPosition(batch.first_row)
-
     def locate(self, position: Position) -> str:
         """The number of the row behind a position, counted from 0."""
         return f"{ORIGIN}: row {position.rows}"
-
-    @property
-    def skips_bad_rows(self) -> bool:
-        """Whether rows that cannot be learned are left out and counted."""
-        return self._options.on_bad_row == "skip"
 
     @property
     def bad_rows(self) -> int:
@@ -115,6 +92,38 @@ class MemorySource(Source):
     def first_bad(self) -> str | None:
         """None: every row can be read."""
         return None
+
+    def check_before(self, position: Position) -> None:
+        """Do nothing: `check_unchanged` compares all rows."""
+
+
+@final
+class MemorySource(RowSource):
+    """Rows in memory; `ftprl.data.open` makes one of a CSR matrix or of `Batch` objects.
+
+    `make_batches` makes the batches from a row on, numbered from that row, whenever they are read, so that a large
+    matrix need not be copied as a whole.
+    """
+
+    def __init__(
+        self,
+        make_batches: Callable[[int], Iterable[Batch]],
+        rows: int | None,
+        dim: int,
+        labels: LabelRule,
+        options: ReadingOptions,
+    ) -> None:
+        super().__init__(rows)
+        self._make_batches, self._dim, self._labels, self._options = make_batches, dim, labels, options
+
+    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
+        for batch in self._make_batches(start):
+            yield batch.replaced(y=signed(self._labels, batch.y)), RowPosition(batch.first_row)
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether rows that cannot be learned are left out and counted."""
+        return self._options.on_bad_row == "skip"
 
     def fingerprint(self) -> dict[str, Any] | None:
         """The number of rows and the SHA-256 of all of them; None for an iterator."""
@@ -128,9 +137,6 @@ class MemorySource(Source):
     def digest(self) -> None:
         """None: no digest is kept of rows as they are read."""
         return
-
-    def check_before(self, position: Position) -> None:
-        """Do nothing: `check_unchanged` compares all rows."""
 
     def check_unchanged(self, fingerprint: Any) -> None:
         """Refuse rows that are not those of a fingerprint taken before."""

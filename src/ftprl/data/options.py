@@ -18,6 +18,7 @@ NUMBERED = (ARRAYS, "libsvm")  # formats whose features have numbers and no name
 RECORDS = "records"  # that of dicts, which may have any names
 JSON_LINES = "jsonl"  # that of files whose lines are such dicts
 SEPARATORS = (",", ";", "\t", "|")  # of CSV files, where they are recognised
+TEXT_FORMATS = ("csv", "tsv", JSON_LINES, "vw", "libsvm")
 TABLES = (FRAME, RECORDS, "csv", "tsv", JSON_LINES, "parquet", "arrow", "orc")  # formats with columns, all read alike
 LONGEST_USUAL_ROW = 16_000_000  # in bytes
 _KINDS = ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")

@@ -50,4 +50,4 @@ def cells_of(value: str | None, kind: str, rows: int) -> pa.Array:
     entry = pa.array([scalar])
     if kind != "categorical":
         return pa.repeat(entry[0], rows)
-    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int8), entry.cast(pa.string()))
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), entry.cast(pa.string()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final, runtime_checkable
 
 from ftprl.data.batch import Batch
 from ftprl.data.files import shown
@@ -30,37 +30,6 @@ class Position(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """The position as JSON values, for a checkpoint; `Source.position` reads them."""
-
-
-class RowCounts(Protocol):
-    """How far a reading has come: rows that are still to be skipped, and rows that were passed on."""
-
-    skip: int
-    rows: int
-
-
-class BatchPosition(Protocol):
-    """A position whose `after` is a position of its own kind."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows of the source come before it."""
-
-    def after(self, rows: int) -> Self:
-        """The position that many rows further on."""
-
-
-P = TypeVar("P", bound=BatchPosition)
-
-
-def batches_behind(batches: Sequence[Batch], here: P, counts: RowCounts) -> Iterator[tuple[Batch, P]]:
-    """Batches that begin at a position, numbered and with their own positions, without the rows that are skipped."""
-    for batch in batches:
-        skipped = min(counts.skip, len(batch))
-        if skipped < len(batch):
-            yield batch.numbered(here.rows, skipped), here.after(skipped)
-        here, counts.skip = here.after(len(batch)), counts.skip - skipped
-    counts.rows = here.rows
 
 
 @runtime_checkable
@@ -148,20 +117,6 @@ class Source(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """The settings of `ftprl.data.open`, as JSON values, with which other data is read in the same way."""
-
-
-@runtime_checkable
-class ReadsAhead(Protocol):
-    """A source that can begin to parse before it is read."""
-
-    def begin(self, *, threads: int | None = None, digest: bool = True) -> None:
-        """Start to parse ahead now: the next `read` from the first row on, with the same options, goes on from there.
-
-        Whoever calls this calls `cancel` in the end.
-        """
-
-    def cancel(self) -> None:
-        """End what `begin` has started, unless `read` has taken it over."""
 
 
 @final

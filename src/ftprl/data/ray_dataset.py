@@ -3,69 +3,47 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, final
 
 from ftprl.data import frames, nested
-from ftprl.data.blocks import Block, block_of
 from ftprl.data.columns import settle
-from ftprl.data.frame_opening import known_plan_of, settings_for_plan
 from ftprl.data.options import FRAME, ReadingOptions
-from ftprl.data.protocol import BESIDE
-from ftprl.data.remote_columns import PartSource
-from ftprl.data.tables import SAMPLE_ROWS, named_columns
+from ftprl.data.plan import Plan, plan_of
+from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
+from ftprl.data.tables import SAMPLE_ROWS, known_columns, named_columns
 from ftprl.errors import InvalidInput
 
 _ORIGIN = "<dataset>"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class DatasetBlocks:
+class DatasetTables(TableReader):
     """The rows of a dataset, block by block; whoever reads one gets it from the object store."""
 
-    references: tuple[Any, ...]
-    kinds: Mapping[str, str]
-    optional: Sequence[str] = ()  # kinds of columns that a block may lack
+    files = (_ORIGIN,)  # as if it were a file of parts
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The dataset, as if it were a file of parts."""
-        return (_ORIGIN,)
+    def __init__(self, references: tuple[Any, ...], plan: Plan) -> None:
+        super().__init__(plan)
+        self._references = references
 
-    @property
-    def can_be_read_again(self) -> bool:
-        """True: the blocks stay in the object store."""
-        return True
+    def parts(self, file: int) -> int:
+        """Return how many blocks the dataset has."""
+        return len(self._references)
 
-    @property
-    def suits_threads(self) -> bool:
-        """True: a block belongs to whoever reads it."""
-        return True
+    def blocks(self, file: int = 0, part: int = 0, *, threads: bool = False) -> Iterator[TableRows]:
+        """Yield all rows from a block on."""
+        for number in range(part, len(self._references)):
+            yield from self.blocks_of_part(file, number)
 
-    def groups(self, number: int) -> int:
-        """How many blocks there are."""
-        del number
-        return len(self.references)
-
-    def check_here(self, number: int) -> None:
-        """Do nothing: every process of the cluster has the object store."""
-
-    def blocks(self, file: int = 0, group: int = 0, *, threads: int = 0) -> Iterator[Block]:
-        """All rows from a block on."""
-        del threads
-        for number in range(group, len(self.references)):
-            yield from self.blocks_of_group(file, number)
-
-    def blocks_of_group(self, file: int, group: int) -> Iterator[Block]:
-        """The rows of one block."""
-        part_of: dict[str, Any] = {"file": file, "group": group, "origin": _ORIGIN, "part": f"block {group}: "}
+    def blocks_of_part(self, file: int, part: int) -> Iterator[TableRows]:
+        """Yield the rows of one block."""
+        part_of: dict[str, Any] = {"file": file, "part": part, "origin": _ORIGIN, "part_name": f"block {part}: "}
         start = 0
-        for batch in _table(self.references[group]).to_batches() if group < len(self.references) else ():
-            where = f"{_ORIGIN}: block {group}"
-            cells = frames.arranged(batch, self.kinds, is_open=False, optional=self.optional, origin=where)
-            yield from block_of(cells, start, batch.num_rows, {}, {}, **part_of)
+        for batch in _table(self._references[part]).to_batches() if part < len(self._references) else ():
+            origin = f"{_ORIGIN}: block {part}"
+            cells = frames.arranged(batch, self.plan, optional_kinds(self.plan), origin=origin)
+            yield from block_of(cells, start, batch.num_rows, **part_of)
             start += batch.num_rows
 
 
@@ -84,27 +62,27 @@ def accepts(data: Any) -> bool:
     return module is not None and isinstance(data, module.Dataset)
 
 
-def open_object(data: Any, options: ReadingOptions) -> PartSource:
+def open_object(data: Any, options: ReadingOptions) -> TableSource:
     """A dataset as a source: it is computed now, once, and its rows keep the order in which Ray has them."""
     options.refuse(("y",), " is for data in memory, got a Ray dataset; name the column with label=.", option="label")
     references = _materialised(data)
     first = next((table for table in map(_table, references) if table.num_rows), None)
     if first is None:
         raise InvalidInput("data needs at least one row, got an empty Ray dataset; pass some.")
-    named, plan = named_columns(options), known_plan_of(options)
-    if plan is None:
+    named = named_columns(options)
+    columns = known_columns(options, named)
+    if columns is None:
         sample = dict(nested.flat_columns(first.slice(0, SAMPLE_ROWS)))
         heads = frames.heads_of(nested.flat_fields(first.schema), sample)
-        plan = settle(*frames.decide(heads, named), named.bucket, options.missing)
-    label = next((name for name, kind in plan.kinds.items() if kind == "label"), "")
+        columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
+    label = frames.label_of(columns.kinds)
 
     def texts() -> list[str]:
         column = nested.column_of(first, label)
         return [] if column is None else frames.label_texts(label, column)
 
-    settings = settings_for_plan(options, plan, texts, FRAME)
-    optional = ("ignore",) if options.columns is None or options.labelled else (*BESIDE, "ignore")
-    return PartSource(DatasetBlocks(references, plan.kinds, optional), settings)
+    plan = plan_of(options, FRAME).with_columns(columns, texts)
+    return TableSource(DatasetTables(references, plan))
 
 
 def _materialised(data: Any) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ def accepts(data: Any) -> bool:
 
 def open_object(data: Any, options: ReadingOptions) -> Source:
     """Dicts as a source."""
-    from ftprl.data.frame_opening import open_records
+    from ftprl.data.memory_tables import open_records
 
     return open_records(data, options)
 

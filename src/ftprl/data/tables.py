@@ -1,4 +1,4 @@
-"""The columns of a table: their names, what each one is for, and how that is inferred from the first rows."""
+"""CSV and TSV files: how fields are separated, the names of columns, and what each is for, by the first rows."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, final
 
 from ftprl._core import first_row, look_at
-from ftprl.data.columns import NAMED, ColumnSample, bucket_entry, kind_of_text
+from ftprl.data.columns import NAMED, ColumnPlan, ColumnSample, bucket_entry, kind_of_text, known_plan, settle
 from ftprl.data.files import Stream, shown
-from ftprl.data.labels import LabelRule, of_values
-from ftprl.data.options import ReadingOptions, column_name, column_names
+from ftprl.data.labels import needs_values
+from ftprl.data.options import SEPARATORS, ReadingOptions, column_name, column_names
+from ftprl.data.plan import Plan, plan_of
 from ftprl.data.protocol import BESIDE, KINDS
+from ftprl.data.text import TextSource, settled_source
 from ftprl.errors import BadFormat, InvalidInput
 
 SAMPLE_ROWS = 10_000
 SAMPLE_BYTES = 16_000_000
 _DISTINCT = 32
+_FITTING_ROWS, _FITTING_BYTES = 100, 64_000  # that are looked at to see which character separates columns
 
 
 @final
@@ -198,12 +201,6 @@ def _refuse_commas(name: str, sample: ColumnSample, file: str) -> None:
         )
 
 
-def label_rule(kinds: Mapping[str, str], loss: str, positive: str | None, values: Sequence[str]) -> LabelRule:
-    """How the label column is read."""
-    column = next((name for name, kind in kinds.items() if kind == "label"), "")
-    return of_values(loss, positive, column, values)
-
-
 def arrange(
     names: Sequence[str], kinds: Mapping[str, str], optional: Collection[str], file: str
 ) -> list[tuple[int, bytes]]:
@@ -228,6 +225,17 @@ def check_kinds(columns: Mapping[str, str]) -> dict[str, str]:
         if list(columns.values()).count(kind) > 1:
             raise InvalidInput(f"columns= needs at most one {kind}, got several; keep one.")
     return dict(columns)
+
+
+def known_columns(options: ReadingOptions, named: NamedColumns) -> ColumnPlan | None:
+    """Return the columns of another source, which the options pass; None if they have to be inferred."""
+    if options.columns is None:
+        return None
+    kinds = named.kinds()
+    if kinds:
+        other = next(iter(kinds.values()))
+        raise InvalidInput(f"columns= has the kind of each column, got {other}= as well; keep one.", option=other)
+    return known_plan(check_kinds(options.columns), options.order, options.sampled, options.missing)
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
@@ -281,3 +289,107 @@ def _weight_column(weight: object) -> str:
     if not isinstance(weight, str | int | float):
         raise InvalidInput(f"weight= needs the name of a column, got {type(weight).__name__}; name one of the table.")
     return column_name(weight)
+
+
+# ---- which character separates the columns ----
+
+
+def recognised(dialect: Dialect, stream: Stream, block_size: int) -> tuple[Dialect, bytes]:
+    """The dialect of a CSV file, and the bytes read to see it.
+
+    A comma, unless the header has none outside quotes. Then another separator is taken if it is the only one that
+    cuts the header and each of the first rows into the same number of fields, two or more: a file of one column has
+    no feature beside its label.
+    """
+    data = block = stream.read(block_size)
+    while block and len(data) < _FITTING_BYTES:
+        block = stream.read(block_size)
+        data += block
+    is_all = not block
+    row = first_row(data, is_all, *dialect.codes) if data else None
+    if row is None or len(row[0]) > 1:
+        return dialect, data
+    others = [sep for sep in SEPARATORS if sep not in (dialect.sep, dialect.quote)]
+    fitting = [sep for sep in others if _fits(dialect._replace(sep=sep), data, is_all)]
+    return (dialect._replace(sep=fitting[0]) if len(fitting) == 1 else dialect), data
+
+
+def header_of(stream: Stream, plan: Plan, data: bytes = b"") -> tuple[Header, Dialect]:
+    """The header of a table whose columns are known, and its dialect: each CSV file may have another separator."""
+    dialect = plan.dialect
+    assert dialect is not None
+    header = read_header(stream, dialect, plan.block_size, plan.max_row, data)
+    if not plan.recognises_separator:
+        return header, dialect
+    optional = plan.optional_kinds
+    needed = [name for name, kind in (plan.kinds or {}).items() if kind not in optional]
+    fitting = with_columns(dialect, header.data[: header.offset], needed)
+    if fitting == dialect:
+        return header, dialect
+    return read_header(stream, fitting, plan.block_size, plan.max_row, header.data), fitting
+
+
+def with_columns(dialect: Dialect, data: bytes, names: Collection[str]) -> Dialect:
+    """The dialect in which the header has these columns, if another separator than that of the dialect gives them.
+
+    For files that a model reads: their columns are known, so that the header decides.
+    """
+    for sep in (dialect.sep, *SEPARATORS):
+        row = None if sep == dialect.quote else first_row(data, True, ord(sep), dialect.codes[1])
+        if row is not None and {field.decode("utf-8", "replace").strip() for field in row[0]}.issuperset(names):
+            return dialect._replace(sep=sep)
+    return dialect
+
+
+def _fits(dialect: Dialect, data: bytes, is_all: bool) -> bool:
+    """Whether the first whole rows all have as many fields as the header, and more than one."""
+    fields, at = 0, 0
+    for number in range(_FITTING_ROWS):
+        is_last = is_all and at + _FITTING_BYTES >= len(data)
+        row = first_row(data[at : at + _FITTING_BYTES], is_last, *dialect.codes) if at < len(data) else None
+        if row is None:
+            break
+        if number == 0:
+            fields = len(row[0])
+        elif row[0] != [b""] and len(row[0]) != fields:
+            return False
+        at += row[1]
+    return fields > 1
+
+
+# ---- what `ftprl.data.open` asks for ----
+
+
+def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
+    """Open CSV or TSV files as a source."""
+    assert options.format is not None
+    named = named_columns(options)
+    named.kinds()  # refuses a column with two kinds
+    plan = plan_of(options, options.format)
+    plan = plan._replace(dialect=dialect(options.format, options.sep, options.quote, options.header))
+    return settled_source(files, lambda stream: _settle(stream, plan, named, options))
+
+
+def _settle(stream: Stream, plan: Plan, named: NamedColumns, options: ReadingOptions) -> tuple[Plan, bytes]:
+    """Return the plan with the kinds of the columns and the rule for the labels, and the bytes read for that."""
+    dialect = plan.dialect
+    assert dialect is not None
+    size, data = plan.block_size, b""
+    if options.sep is None and options.format == "csv":
+        dialect, data = recognised(dialect, stream, size)
+    columns = known_columns(options, named)
+    if columns is None:
+        header = read_header(stream, dialect, size, plan.max_row, data)
+        label = named.label
+    else:
+        header, dialect = header_of(stream, plan._replace(dialect=dialect, columns=columns), data)
+        label = next((name for name, kind in columns.kinds.items() if kind == "label"), None)
+    at = header.names.index(label) if label in header.names else len(header.names)
+    keep = [header.names.index(name) for name in named.bucket if name in header.names]
+    first = Sample(header.data, [], [])
+    if columns is None or (at < len(header.names) and needs_values(plan.loss, plan.positive)):
+        first = sample(stream, dialect, header, size, at, keep)
+    if columns is None:
+        kinds = decide(header.names, named, first.columns, stream.name, dialect)
+        columns = settle(kinds, dict(zip(header.names, first.columns, strict=True)), named.bucket, options.missing)
+    return plan._replace(dialect=dialect).with_columns(columns, lambda: first.labels), first.data

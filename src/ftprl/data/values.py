@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import frames
-from ftprl.data.column_files import open_column_file, read_part
+from ftprl.data.column_files import ColumnFile
 from ftprl.data.files import Stream, shown
 from ftprl.data.parts import Parts, are_records, as_data, split
 from ftprl.data.protocol import Source
@@ -85,11 +85,11 @@ def _of_table(file: str, reading: Mapping[str, Any], column: str, option: str) -
 
 def _of_columns(file: str, reading: Mapping[str, Any], column: str, option: str) -> Iterator[Texts]:
     format = reading["format"]
-    opened = open_column_file(file, format)
+    opened = ColumnFile(file, format)
     try:
         _column_number(list(opened.schema.names), column, option, shown(file))
         for group in range(opened.groups):
-            for batch in read_part(file, format, opened, group, [column], threads=False):
+            for batch in opened.batches(group, [column]):
                 yield _texts(batch.column(batch.schema.get_field_index(column)).to_pylist())
     finally:
         opened.close()

@@ -36,16 +36,11 @@ AUTO_PASSES = 20  # at most so many with passes="auto"
 _OF_TABLES = ("bits", "seed", "categorical", "text")  # the features of arrays and matrices are not hashed
 _NOT_TAKEN = ("classes", "intercept", "admit")  # the data has the classes
 _OF_TRAIN = tuple(name for name in names("model") if name not in (*_NOT_TAKEN, *_OF_TABLES))
-_KEYWORDS: dict[str, Any] = {
+KEYWORDS: dict[str, Any] = {
     **dict.fromkeys(_OF_TRAIN),
     **{"fit_intercept": True, "passes": 1, "shuffle": False, "holdout": None, "receipt": False},
     **{"categorical": None, "text": None, "bits": 22, "seed": 0, "warm_start": False},
 }
-
-
-def keywords(*, without: str, **own: Any) -> dict[str, Any]:
-    """Return the parameters of a class and their defaults; one option does not go with its losses."""
-    return {**{name: value for name, value in _KEYWORDS.items() if name != without}, **own}
 
 
 class EstimatorOptions(ModelOptions, LearningOptions, total=False):
@@ -277,7 +272,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not all(model.engine.receipt for model in self.models_):  # who lists attributes expects this kind of error
             raise AttributeError("a certificate needs receipt=True, got an estimator without it; fit it with that.")
-        return [own_certificate(model.engine, unit_values=False) for model in self.models_]
+        return [own_certificate(model.engine) for model in self.models_]
 
     @property
     def progressive_loss_(self) -> float:

@@ -11,11 +11,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
-from ftprl.estimators.base import EstimatorOptions, LinearEstimator, Vector, keywords
+from ftprl.estimators.base import KEYWORDS, EstimatorOptions, LinearEstimator, Vector
 from ftprl.losses import predicts_probabilities
-from ftprl.options.keywords import has_keywords
+from ftprl.options.keywords import has_keywords, of_class
 
-_KEYWORDS = keywords(without="tau", loss="logistic", class_weight=None, shuffle="auto", multi_class="auto")
+_KEYWORDS = of_class(KEYWORDS, without="tau", loss="logistic", class_weight=None, shuffle="auto", multi_class="auto")
 _MOST_COUNTED = 100_000  # whole numbers between the least and the largest label
 
 

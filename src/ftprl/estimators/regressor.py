@@ -7,10 +7,10 @@ from typing import Any, Self, Unpack
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from ftprl.estimators.base import EstimatorOptions, LinearEstimator, Vector, keywords
-from ftprl.options.keywords import has_keywords
+from ftprl.estimators.base import KEYWORDS, EstimatorOptions, LinearEstimator, Vector
+from ftprl.options.keywords import has_keywords, of_class
 
-_KEYWORDS = keywords(without="calibrate", loss="squared")
+_KEYWORDS = of_class(KEYWORDS, without="calibrate", loss="squared")
 
 
 class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]

@@ -30,6 +30,40 @@ class Block(NamedTuple):
 
 
 @final
+@dataclass(slots=True)
+class Measurable:
+    """Counts the rows that cannot be measured: `left_out` have no prediction, `unlabelled` no label or no weight."""
+
+    left_out: int = 0
+    unlabelled: int = 0
+
+    def rows(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, NDArray[np.int64]]]:
+        """Yield the usable rows of each block, and the numbers of these rows in the data."""
+        for block in blocks:
+            labelled, usable = int(((block.y == block.y) & (block.weight > 0.0)).sum()), block.usable()
+            self.unlabelled += len(block.y) - labelled
+            self.left_out += labelled - int(usable.sum())
+            groups = None if block.groups is None else block.groups[usable]
+            some = Block(block.first, block.y[usable], block.weight[usable], block.scores[usable], groups)
+            yield some, block.first + np.flatnonzero(usable)
+
+
+def left_out(counts: dict[str, int]) -> str:
+    """Describe how many rows were left out, by reason; empty where every row was measured.
+
+    >>> left_out({"without a prediction": 1200, "without a label": 0})
+    '; left out: 1,200 without a prediction'
+    """
+    parts = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return f"; left out: {', '.join(parts)}" if parts else ""
+
+
+def largest_first(slices: dict[str, Any]) -> list[tuple[str, int, Any]]:
+    """Return the values of a column, the number of rows with each, and what was added up, the most frequent first."""
+    return sorted(((value, one.rows, one) for value, one in slices.items()), key=lambda entry: (-entry[1], entry[0]))
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class LabelledRows:
     """Labels and weights of some rows of the data, those included that could not be read: NaN and 0."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ftprl._core import Baseline
 from ftprl.errors import InvalidInput
-from ftprl.evaluation.blocks import Block
+from ftprl.evaluation.blocks import Block, Measurable, largest_first, left_out
 from ftprl.evaluation.compare import rows_by_value
-from ftprl.evaluation.evaluate import Slices, json_of, slice_lines, table_of, wilson
+from ftprl.evaluation.evaluate import Slices, json_of, json_of_slices, slice_lines, table_of, wilson
 from ftprl.evaluation.moments import Metric, Moments
 from ftprl.evaluation.predictions import Vector
 
@@ -75,17 +75,14 @@ class ClassEvaluation:
             "classes": [one.to_dict() for one in self.by_class],
             "confusion": self.confusion.tolist(),
             "by": self.by,
-            "slices": [
-                {"value": value, "rows": rows, "metrics": json_of(metrics)} for value, rows, metrics in self.slices
-            ],
+            "slices": json_of_slices(self.slices),
         }
 
     def __str__(self) -> str:
-        parts = {"without a prediction": self.left_out, "without a label that the model knows": self.unlabelled}
-        counts = [f"{count:,} {what}" for what, count in parts.items() if count]
-        left_out = f"; left out: {', '.join(counts)}" if counts else ""
-        lines = [f"{self.rows:,} rows{left_out}", "", *table_of(self.metrics)]
-        return "\n".join([*lines, "", *self._classes(), *self._confusion(), *self._slices()])
+        missing = {"without a prediction": self.left_out, "without a label that the model knows": self.unlabelled}
+        lines = [f"{self.rows:,} rows{left_out(missing)}", "", *table_of(self.metrics)]
+        slices = ["", *slice_lines(self.by, self.slices)] if self.slices else []
+        return "\n".join([*lines, "", *self._classes(), *self._confusion(), *slices])
 
     def _classes(self) -> list[str]:
         width = max(5, *(len(one.name) for one in self.by_class))
@@ -108,9 +105,6 @@ class ClassEvaluation:
             lines.append(f"{name[:width]:<{width}} {' '.join(f'{count:>{width}.6g}' for count in row)}")
         return lines
 
-    def _slices(self) -> list[str]:
-        return ["", *slice_lines(self.by, self.slices)] if self.slices else []
-
 
 def _short(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else "–"
@@ -125,13 +119,10 @@ def evaluate_classes(
     by_class = count <= _MOST_WITH_INTERVALS
     moments, slices = Moments(3 + 3 * count * by_class), dict[str, Moments]()
     confusion = np.zeros((count, count))
-    rows_of_class, left_out, unlabelled = np.zeros(count, np.int64), 0, 0
-    for block in blocks:
-        labelled = (block.y == block.y) & (block.weight > 0.0)
-        usable = labelled & np.isfinite(block.scores).all(axis=1)
-        unlabelled += int((~labelled).sum())
-        left_out += int((labelled & ~usable).sum())
-        y, weight, logs = block.y[usable].astype(int), block.weight[usable], block.scores[usable]
+    rows_of_class, measurable = np.zeros(count, np.int64), Measurable()
+    finite = (block._replace(scores=np.where(np.isfinite(block.scores), block.scores, np.nan)) for block in blocks)
+    for block, _ in measurable.rows(finite):
+        y, weight, logs = block.y.astype(int), block.weight, block.scores
         logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))  # of the classes that are known alone
         predicted = logs.argmax(axis=1)
         np.add.at(confusion, (y, predicted), weight)
@@ -140,7 +131,7 @@ def evaluate_classes(
         moments.add(numbers)
         baseline.learn(y.astype(float), weight)
         if block.groups is not None:
-            for value, some in rows_by_value(block.groups[usable], slices):
+            for value, some in rows_by_value(block.groups, slices):
                 slices.setdefault(value, Moments(3)).add(numbers[some, :3])
     if not moments.rows:
         raise InvalidInput(
@@ -149,16 +140,13 @@ def evaluate_classes(
     return ClassEvaluation(
         system=system,
         rows=moments.rows,
-        left_out=left_out,
-        unlabelled=unlabelled,
+        left_out=measurable.left_out,
+        unlabelled=measurable.unlabelled,
         metrics=_metrics(moments, confusion, baseline, by_class),
         by_class=tuple(_of_class(classes[c], confusion, c, int(rows_of_class[c])) for c in range(count)),
         confusion=confusion,
         by=by,
-        slices=tuple(
-            (value, one.rows, _main(one))
-            for value, one in sorted(slices.items(), key=lambda entry: (-entry[1].rows, entry[0]))
-        ),
+        slices=tuple((value, rows, _main(one)) for value, rows, one in largest_first(slices)),
     )
 
 

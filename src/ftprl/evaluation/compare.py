@@ -20,7 +20,7 @@ from ftprl.confidence import MeanInterval
 from ftprl.confidence.interval import LEVEL, digits_for, fixed
 from ftprl.data.files import shown
 from ftprl.errors import InvalidInput
-from ftprl.evaluation.blocks import Block
+from ftprl.evaluation.blocks import Block, Measurable, largest_first, left_out
 from ftprl.evaluation.predictions import Vector
 from ftprl.losses import ScalarLoss
 
@@ -58,12 +58,10 @@ class Difference:
         if self.better is None:
             text = f"{self.first} and {self.second}: not decided; the difference is {i.text()} per row"
             return text + self._cut_rows(1.0)
-        if i.lower > 0.0:
-            i = MeanInterval(i.mean, i.lower, i.upper, i.level, i.rows)
-            better, worse = self.second, self.first
-        else:
+        better, worse = self.second, self.first
+        if i.lower <= 0.0:
             i = MeanInterval(-i.mean, -i.upper, -i.lower, i.level, i.rows)
-            better, worse = self.first, self.second
+            better, worse = worse, better
         row = "" if self.decided is None else f", decided at row {self.decided:,}"
         text = f"{better} is better than {worse} by {i.text().replace(' (', ' per row (', 1)}{row}"
         return text + self._cut_rows(math.copysign(1.0, self.interval.mean))
@@ -143,8 +141,7 @@ class Comparison:
     def _not_compared(self) -> str:
         parts = {"without a prediction of every system": self.left_out, "without a label or weight": self.unlabelled}
         parts["at the start, which settle where losses are cut"] = self.unit_rows
-        counts = [f"{count:,} {what}" for what, count in parts.items() if count]
-        return f"; left out: {', '.join(counts)}" if counts else ""
+        return left_out(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -253,14 +250,10 @@ def compare_predictions(
     baseline = Baseline(loss.name, 0.5 if loss.tau is None else loss.tau, classes)
     paired = _Paired(loss, len(names))
     slices: dict[str, _Paired] = {}
-    curves, left_out, unlabelled, next_point = [Curve() for _ in paired.pairs], 0, 0, 1.0
-    for block in blocks:
-        labelled = (block.y == block.y) & (block.weight > 0.0)
-        usable = block.usable()
-        unlabelled += int((~labelled).sum())
-        left_out += int((labelled & ~usable).sum())
-        y, weight, numbers = block.y[usable], block.weight[usable], block.first + np.flatnonzero(usable)
-        losses = np.column_stack([loss.arrays(block.scores[usable, k], y)[0] for k in range(len(names))])
+    curves, measurable, next_point = [Curve() for _ in paired.pairs], Measurable(), 1.0
+    for block, numbers in measurable.rows(blocks):
+        y, weight = block.y, block.weight
+        losses = np.column_stack([loss.arrays(block.scores[:, k], y)[0] for k in range(len(names))])
         baseline.learn(y, weight)
         start = 0
         while start < len(y):  # up to the next point of the curves
@@ -271,7 +264,9 @@ def compare_predictions(
                 _mark(curves, paired.differences(names), int(numbers[stop - 1]))
             start = stop
         if block.groups is not None:
-            _add_slices(slices, loss, block.groups[usable], losses, weight, numbers)
+            for value, some in rows_by_value(block.groups, slices):
+                one = slices.setdefault(value, _Paired(loss, len(names)))
+                one.add(losses[some], weight[some], numbers[some])
     known = [interval for interval in paired.losses() if interval is not None]
     if len(known) < len(names):
         raise InvalidInput(
@@ -288,14 +283,11 @@ def compare_predictions(
         differences=tuple(differences),
         curves=tuple(curves),
         rows=paired.rows,
-        left_out=left_out,
-        unlabelled=unlabelled,
+        left_out=measurable.left_out,
+        unlabelled=measurable.unlabelled,
         unit_rows=paired.unit_rows,
         by=by,
-        slices=tuple(
-            (value, one.rows, tuple(one.differences(names)))
-            for value, one in sorted(slices.items(), key=lambda entry: (-entry[1].rows, entry[0]))
-        ),
+        slices=tuple((value, rows, tuple(one.differences(names))) for value, rows, one in largest_first(slices)),
     )
 
 
@@ -312,20 +304,6 @@ def _mark(curves: list[Curve], differences: list[Difference], row: int) -> None:
         for values, value in ((curve.mean, i.mean), (curve.lower, i.lower), (curve.upper, i.upper)):
             values.append(value)
         curve.rows.append(row)
-
-
-def _add_slices(
-    slices: dict[str, _Paired],
-    loss: ScalarLoss,
-    groups: NDArray[Any],
-    losses: Vector,
-    weight: Vector,
-    numbers: NDArray[np.int64],
-) -> None:
-    for value, rows in rows_by_value(groups, slices):
-        if value not in slices:
-            slices[value] = _Paired(loss, losses.shape[1])
-        slices[value].add(losses[rows], weight[rows], numbers[rows])
 
 
 def rows_by_value(groups: NDArray[Any], known: Any) -> list[tuple[str, NDArray[np.intp]]]:

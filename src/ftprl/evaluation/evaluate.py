@@ -9,7 +9,7 @@ from typing import Any, final
 
 from ftprl._core import Baseline
 from ftprl.errors import InvalidInput
-from ftprl.evaluation.blocks import Block
+from ftprl.evaluation.blocks import Block, Measurable, largest_first, left_out
 from ftprl.evaluation.calibration import CalibrationBins, CalibrationTable
 from ftprl.evaluation.compare import rows_by_value
 from ftprl.evaluation.measures import measures_for
@@ -60,13 +60,12 @@ class Evaluation:
             "thresholds": {f"{at:g}": json_of(metrics) for at, metrics in self.thresholds.items()},
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
             "by": self.by,
-            "slices": [
-                {"value": value, "rows": rows, "metrics": json_of(metrics)} for value, rows, metrics in self.slices
-            ],
+            "slices": json_of_slices(self.slices),
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.rows:,} rows{self._not_measured()}", "", *table_of(self.metrics)]
+        missing = {"without a prediction": self.left_out, "without a label or weight": self.unlabelled}
+        lines = [f"{self.rows:,} rows{left_out(missing)}", "", *table_of(self.metrics)]
         for at, metrics in self.thresholds.items():
             lines += ["", f"at threshold {at:g}:", *table_of(metrics)]
         if self.thresholds:
@@ -75,15 +74,15 @@ class Evaluation:
             lines += ["", *slice_lines(self.by, self.slices)]
         return "\n".join(lines)
 
-    def _not_measured(self) -> str:
-        parts = {"without a prediction": self.left_out, "without a label or weight": self.unlabelled}
-        counts = [f"{count:,} {what}" for what, count in parts.items() if count]
-        return f"; left out: {', '.join(counts)}" if counts else ""
-
 
 def json_of(metrics: dict[str, Metric]) -> dict[str, Any]:
     """Metrics as JSON values."""
     return {name.replace(" ", "_"): metric.to_dict() for name, metric in metrics.items()}
+
+
+def json_of_slices(slices: Slices) -> list[dict[str, Any]]:
+    """Slices as JSON values."""
+    return [{"value": value, "rows": rows, "metrics": json_of(metrics)} for value, rows, metrics in slices]
 
 
 def table_of(metrics: dict[str, Metric]) -> list[str]:
@@ -143,12 +142,9 @@ def evaluate_predictions(
     moments, slices = Moments(measures.width), dict[str, Moments]()
     ranking, slice_rankings = (Ranking(), SliceRankings()) if loss.binary else (None, None)
     bins = CalibrationBins(loss) if measures.has_calibration else None
-    left_out = unlabelled = 0
-    for block in blocks:
-        labelled, usable = (block.y == block.y) & (block.weight > 0.0), block.usable()
-        unlabelled += int((~labelled).sum())
-        left_out += int((labelled & ~usable).sum())
-        y, weight, scores = block.y[usable], block.weight[usable], block.scores[usable, 0]
+    measurable = Measurable()
+    for block, _ in measurable.rows(blocks):
+        y, weight, scores = block.y, block.weight, block.scores[:, 0]
         numbers = measures.of_rows(scores, y, weight)
         moments.add(numbers)
         baseline.learn(y, weight)
@@ -158,7 +154,7 @@ def evaluate_predictions(
         if bins is not None:
             bins.add(loss.mean(scores), y, weight)
         if block.groups is not None:
-            for value, some in rows_by_value(block.groups[usable], slices):
+            for value, some in rows_by_value(block.groups, slices):
                 slices.setdefault(value, Moments(measures.width)).add(numbers[some])
                 if slice_rankings is not None:
                     slice_rankings.add(value, scores[some], y[some] > 0.0, weight[some])
@@ -179,16 +175,16 @@ def evaluate_predictions(
         loss=loss.name,
         unit=loss.unit,
         rows=moments.rows,
-        left_out=left_out,
-        unlabelled=unlabelled,
+        left_out=measurable.left_out,
+        unlabelled=measurable.unlabelled,
         metrics=metrics,
         thresholds=measures.at_thresholds(moments),
         ranked=ranked,
         calibration=calibration,
         by=by,
         slices=tuple(
-            (value, one.rows, measures.main(one) | _auc_of_slice(slice_rankings, value))
-            for value, one in sorted(slices.items(), key=lambda entry: (-entry[1].rows, entry[0]))
+            (value, rows, measures.main(one) | _auc_of_slice(slice_rankings, value))
+            for value, rows, one in largest_first(slices)
         ),
     )
 

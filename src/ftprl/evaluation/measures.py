@@ -6,8 +6,9 @@ A loss with more classes would have a class of its own here.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 
@@ -20,31 +21,52 @@ _CLASSES = 5  # then two numbers per threshold
 ABSOLUTE_ERROR, SQUARED_LABEL, LEAST = 5, 6, 7
 
 
-class Measures(Protocol):
-    """What is measured for a kind of loss."""
+class Measures(ABC):
+    """What is measured for a kind of loss: `width` numbers a row, which are added up.
 
-    @property
-    def width(self) -> int:
-        """How many numbers a row has."""
+    `has_calibration` is whether predictions are means, which can be compared with the labels, and `origin` the label
+    from which labels are counted.
+    """
 
-    @property
-    def has_calibration(self) -> bool:
-        """Whether predictions are means, which can be compared with the labels."""
+    def __init__(self, loss: ScalarLoss, width: int, has_calibration: bool) -> None:
+        self.loss, self.width, self.has_calibration = loss, width, has_calibration
+        self.origin = 0.0
 
     def of_rows(self, scores: Vector, y: Vector, weight: Vector) -> Vector:
-        """The numbers of some rows, one row of the array each."""
+        """Return the numbers of some rows, one row of the array each."""
+        predicted, label = self.loss.mean(scores), self.label(y)
+        numbers = np.zeros((len(y), self.width))
+        numbers[:, WEIGHT] = 1.0
+        numbers[:, LOSS] = self.loss.arrays(scores, y)[0]
+        numbers[:, LABEL] = label - self.origin
+        numbers[:, PREDICTION] = predicted - self.origin
+        numbers[:, SQUARED_ERROR] = (predicted - label) ** 2
+        self.add_columns(numbers, predicted, label)
+        return np.asarray(numbers * weight[:, None])
 
-    def metrics(self, moments: Moments, baseline: float, deviation: float) -> dict[str, Metric]:
-        """The metrics, given the mean loss and the mean absolute error of predicting from the labels alone."""
+    @abstractmethod
+    def label(self, y: Vector) -> Vector:
+        """Return the labels that predictions are compared with."""
+
+    @abstractmethod
+    def add_columns(self, numbers: Vector, predicted: Vector, label: Vector) -> None:
+        """Write the numbers of some rows that only this kind of loss has."""
+
+    @abstractmethod
+    def metrics(self, moments: Moments, baseline: float, deviation: float = math.nan) -> dict[str, Metric]:
+        """Return the metrics, given the mean loss and the mean absolute error of predicting from the labels alone."""
 
     def at_thresholds(self, moments: Moments) -> dict[float, dict[str, Metric]]:
-        """The metrics of decisions."""
+        """Return the metrics of decisions at each threshold; none for labels that are numbers."""
+        return {}
 
+    @abstractmethod
     def main(self, moments: Moments) -> dict[str, Metric]:
-        """A few metrics, for a slice."""
+        """Return a few metrics, for a slice."""
 
     def base_rate(self, sums: Vector) -> float:
-        """The mean label; of two classes the share of positives."""
+        """Return the mean label; of two classes the share of positives."""
+        return float(sums[LABEL] / sums[WEIGHT]) + self.origin
 
 
 def measures_for(loss: ScalarLoss, thresholds: tuple[float, ...]) -> Measures:
@@ -61,36 +83,26 @@ def _loss_name(loss: ScalarLoss) -> str:
 
 
 @final
-class _ClassMeasures:
+class _ClassMeasures(Measures):
     """Two classes: a threshold is on the probability, or on the score of the hinge losses."""
 
     def __init__(self, loss: ScalarLoss, thresholds: tuple[float, ...]) -> None:
-        self._loss = loss
+        super().__init__(loss, _CLASSES + 2 * len(thresholds), loss.is_probabilistic)
         self._thresholds = thresholds
-        self.width = _CLASSES + 2 * len(self._thresholds)
-        self.has_calibration = loss.is_probabilistic
 
-    def of_rows(self, scores: Vector, y: Vector, weight: Vector) -> Vector:
-        predicted, positive = self._loss.mean(scores), (y > 0.0).astype(np.float64)
-        numbers = np.empty((len(y), self.width))
-        numbers[:, WEIGHT] = 1.0
-        numbers[:, LOSS] = self._loss.arrays(scores, y)[0]
-        numbers[:, LABEL] = positive
-        numbers[:, PREDICTION] = predicted
-        numbers[:, SQUARED_ERROR] = (predicted - positive) ** 2
+    def label(self, y: Vector) -> Vector:
+        return (y > 0.0).astype(np.float64)
+
+    def add_columns(self, numbers: Vector, predicted: Vector, label: Vector) -> None:
         for k, at in enumerate(self._thresholds):
             chosen = (predicted >= at).astype(np.float64)
-            numbers[:, _CLASSES + 2 * k] = chosen * positive
+            numbers[:, _CLASSES + 2 * k] = chosen * label
             numbers[:, _CLASSES + 2 * k + 1] = chosen
-        return np.asarray(numbers * weight[:, None])
-
-    def base_rate(self, sums: Vector) -> float:
-        return float(sums[LABEL] / sums[WEIGHT])
 
     def metrics(self, moments: Moments, baseline: float, deviation: float = math.nan) -> dict[str, Metric]:
         p = self.base_rate(moments.sums)
         results = {
-            _loss_name(self._loss): moments.metric(_mean(LOSS), baseline),
+            _loss_name(self.loss): moments.metric(_mean(LOSS), baseline),
             "share of positives": moments.metric(_mean(LABEL), None, low=0.0, high=1.0),
         }
         if self.has_calibration:
@@ -129,48 +141,36 @@ class _ClassMeasures:
 
 
 @final
-class _NumberMeasures:
+class _NumberMeasures(Measures):
     """Labels that are numbers; labels are counted from the first one, so that large ones keep their digits."""
 
-    width = 8
-    has_calibration = True
-
     def __init__(self, loss: ScalarLoss) -> None:
-        self._loss = loss
-        self._origin: float | None = None
+        super().__init__(loss, 8, has_calibration=True)
+        self._is_first = True
 
-    def of_rows(self, scores: Vector, y: Vector, weight: Vector) -> Vector:
-        if self._origin is None and len(y):
-            self._origin = float(y[0])
-        origin = self._origin or 0.0
-        predicted = self._loss.mean(scores)
-        numbers = np.empty((len(y), self.width))
-        numbers[:, WEIGHT] = 1.0
-        numbers[:, LOSS] = self._loss.arrays(scores, y)[0]
-        numbers[:, LABEL] = y - origin
-        numbers[:, PREDICTION] = predicted - origin
-        numbers[:, SQUARED_ERROR] = (predicted - y) ** 2
-        numbers[:, ABSOLUTE_ERROR] = np.abs(predicted - y)
-        numbers[:, SQUARED_LABEL] = (y - origin) ** 2
-        numbers[:, LEAST] = self._least(y)
-        return np.asarray(numbers * weight[:, None])
+    def label(self, y: Vector) -> Vector:
+        if self._is_first and len(y):
+            self.origin, self._is_first = float(y[0]), False
+        return y
+
+    def add_columns(self, numbers: Vector, predicted: Vector, label: Vector) -> None:
+        numbers[:, ABSOLUTE_ERROR] = np.abs(predicted - label)
+        numbers[:, SQUARED_LABEL] = (label - self.origin) ** 2
+        numbers[:, LEAST] = self._least(label)
 
     def _least(self, y: Vector) -> Vector:
         """The loss of predicting each label itself: not 0 where a loss is a likelihood up to a constant."""
-        if self._loss.link != "log":
+        if self.loss.link != "log":
             return np.zeros(len(y))
         positive = np.where(y > 0.0, y, 1.0)
-        return np.where(y > 0.0, self._loss.arrays(np.log(positive), positive)[0], 0.0)
-
-    def base_rate(self, sums: Vector) -> float:
-        return float(sums[LABEL] / sums[WEIGHT]) + (self._origin or 0.0)
+        return np.where(y > 0.0, self.loss.arrays(np.log(positive), positive)[0], 0.0)
 
     def metrics(self, moments: Moments, baseline: float, deviation: float = math.nan) -> dict[str, Metric]:
         spread = _variance(moments.sums)
-        results = {_loss_name(self._loss): moments.metric(_mean(LOSS), baseline)}
-        if self._loss.link == "log":
+        results = {_loss_name(self.loss): moments.metric(_mean(LOSS), baseline)}
+        if self.loss.link == "log":
             least = float(moments.sums[LEAST] / moments.sums[WEIGHT])
-            name = f"mean {self._loss.unit.removesuffix(' loss')} deviance"
+            name = f"mean {self.loss.unit.removesuffix(' loss')} deviance"
             deviance = moments.metric(
                 lambda s: 2.0 * (s[LOSS] - s[LEAST]) / s[WEIGHT], 2.0 * (baseline - least), low=0.0
             )
@@ -183,12 +183,9 @@ class _NumberMeasures:
         results["mean prediction minus mean label"] = moments.metric(_bias, 0.0)
         return results
 
-    def at_thresholds(self, moments: Moments) -> dict[float, dict[str, Metric]]:
-        return {}
-
     def main(self, moments: Moments) -> dict[str, Metric]:
         results = self.metrics(moments, math.nan)
-        return {name: results[name] for name in (_loss_name(self._loss), "RMSE", "mean prediction minus mean label")}
+        return {name: results[name] for name in (_loss_name(self.loss), "RMSE", "mean prediction minus mean label")}
 
 
 def _bias(s: Vector) -> float:

@@ -15,24 +15,26 @@ from numpy.typing import NDArray
 
 from ftprl.data import Batch
 from ftprl.errors import BadModel, InvalidInput
+from ftprl.options.checks import check_value
 
-_ADMITTED, _MOST = 255, 254
+_ADMITTED = 255
 _LONGEST_HEADER = 1000
 
 
 @final
 class Admission:
-    """A rule, and for each cell how far its feature has come: 255 is admitted, less is how often it was met.
+    """Counts of features: each is learned behind the first `after` rows that have it.
 
-    >>> rule = Admission("count:1", dim=8)
+    The count of a cell is 255 when its feature is admitted; less is how often it was met.
+
+    >>> rule = Admission(1, dim=8)
     >>> batch = Batch.from_rows([{3: 1.0}, {3: 1.0, 4: 1.0}], y=[1, 1])
     >>> rule.admitted(batch).indices.tolist()  # cell 3, in the second row
     [3]
     """
 
-    def __init__(self, rule: str, dim: int, state: NDArray[np.uint8] | None = None) -> None:
-        self.rule = rule
-        self._after = parse(rule)
+    def __init__(self, after: int, dim: int, state: NDArray[np.uint8] | None = None) -> None:
+        self.after = after
         self._state = np.zeros(dim, np.uint8) if state is None else state
 
     @property
@@ -67,15 +69,15 @@ class Admission:
         first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))  # entry of each cell
         sizes = np.diff(np.append(first, len(at)))
         met = _before(counts, first, sizes) + self._state[cells]
-        admits = counts & ((met >= self._after) | (batch.values[at] != 1.0))
+        admits = counts & ((met >= self.after) | (batch.values[at] != 1.0))
         is_in = (_before(admits, first, sizes) + admits) > 0
         kept[at] = is_in
         last = first + sizes - 1
         self._state[cells[last]] = np.where(is_in[last], _ADMITTED, met[last] + counts[last])
 
     def to_bytes(self) -> bytes:
-        """The rule and its state, for a model file."""
-        head = json.dumps({"rule": self.rule, "dim": len(self._state)}).encode()
+        """Return the counts for a model file."""
+        head = json.dumps({"after": self.after, "dim": len(self._state)}).encode()
         return head + b"\n" + zlib.compress(self._state.tobytes(), 6)
 
     @classmethod
@@ -88,7 +90,8 @@ class Admission:
             state = np.frombuffer(bytearray(unpacking.decompress(rest, dim + 1)), np.uint8)
             if fields["dim"] != dim or len(state) != dim or not unpacking.eof or unpacking.unused_data:
                 raise ValueError("counts of another size")
-            return cls(str(fields["rule"]), dim, state)
+            check_value("admit", fields["after"])
+            return cls(int(fields["after"]), dim, state)
         except (ValueError, KeyError, TypeError, zlib.error, InvalidInput) as wrong:
             raise BadModel(f"expected the admission of features, got {wrong}; train it again.") from None
 
@@ -97,18 +100,3 @@ def _before(flags: NDArray[np.bool_], first: NDArray[np.intp], sizes: NDArray[np
     """How many entries before each one, of its cell, are flagged."""
     before = np.cumsum(flags, dtype=np.int64) - flags
     return np.asarray(before - np.repeat(before[first], sizes))
-
-
-def parse(rule: str | int) -> int:
-    """After how many rows a feature is admitted: N of `count:N`, or of a plain N.
-
-    >>> parse("count:3"), parse(3)
-    (3, 3)
-    """
-    try:
-        after = int(str(rule).removeprefix("count:"))
-    except ValueError:
-        after = 0
-    if not 1 <= after <= _MOST:
-        raise InvalidInput(f"admit= needs count:N with N from 1 to {_MOST}, got {rule!r}; pass one.", option="admit")
-    return after

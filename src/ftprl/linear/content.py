@@ -111,19 +111,11 @@ HISTORY = either(
 
 # ---- the state of an unfinished run, in a checkpoint ----
 
-_TEXT_POSITION = fields(
-    {
-        **dict.fromkeys(("file", "offset", "line", "skip", "rows", "bad"), whole()),
-        "negative": one_of(-1.0, 0.0, 1.0, -1, 0, 1),
-        "first_bad": either(nothing, row(whole(), whole(), name)),
-        "digest": listed(_64_BIT, 4, 4),
-    }
-)
 _ROW_DIGEST = listed(_64_BIT, 3, 3)
 _ROW_POSITION = fields({"rows": whole()})
-_FRAME_POSITION = fields(
+_JOB_POSITION = fields(
     {
-        **dict.fromkeys(("file", "group", "record", "skip", "rows", "bad"), whole()),
+        **dict.fromkeys(("file", "part", "offset", "line", "skip", "rows", "bad"), whole()),
         "negative": one_of(-1.0, 0.0, 1.0, -1, 0, 1),
         "first_bad": either(nothing, name),
         **dict.fromkeys(("digest", "end"), either(nothing, _ROW_DIGEST)),
@@ -145,7 +137,7 @@ def checkpoint_shape(format: Any) -> Shape:
             **dict.fromkeys(("passed", "rows", "refused"), whole()),
             "refusal": either(nothing, name),
             "classes": whole(0, 3),
-            "position": either(_TEXT_POSITION, _ROW_POSITION, _FRAME_POSITION) if known else _OWN,
+            "position": either(_ROW_POSITION, _JOB_POSITION) if known else _OWN,
             "progressive": either(nothing, _TOTALS),
         },
         {
@@ -225,5 +217,4 @@ MILESTONE = fields(
 PROVENANCE = {
     "runs": listed(RUN, MOST_RUNS),
     "milestones": listed(MILESTONE, 1000),
-    "unit_values": flag,
 }

@@ -32,7 +32,7 @@ class Mixture(NamedTuple):
     """The experts of a mixture: a name, a weight and a total loss each.
 
     The scales come first, then the stack, the offset, which is the prediction from the labels alone (docs/labels.md),
-    and last the coin (docs/experts.md).
+    and last the coin (docs/scales.md).
     """
 
     names: tuple[str, ...]
@@ -77,7 +77,7 @@ def rates_of(state: State, spec: Spec, progress: LossTotals) -> dict[str, Any] |
     """What choosing another learning rate could have saved: the best scale with its loss; None with one scale.
 
     `guaranteed` is how much more than each scale the mixture loses at most, whatever the rows; None for other losses
-    than the log loss, whose guarantee is known afterwards only (docs/scales-reference.md, docs/labels.md).
+    than the log loss, whose guarantee is known afterwards only (docs/scales.md, docs/labels.md).
     """
     if not spec.several:
         return None
@@ -98,7 +98,7 @@ def _guaranteed(state: State, spec: Spec, rows: int, scale: float) -> float | No
 
 
 def _first_weight(spec: Spec, scale: float) -> float:
-    """The weight that a scale had before the first row: docs/scales-reference.md."""
+    """The weight that a scale had before the first row: docs/scales.md."""
     scales = [*spec.scales, *spec.retired]
     has_coin = spec.coin or spec.coin_retired
     others = float(spec.stacked + has_coin)

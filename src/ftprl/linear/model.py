@@ -29,6 +29,7 @@ from ftprl.runlog.yardstick import compared
 
 if TYPE_CHECKING:
     from ftprl.confidence import RunConfidence
+    from ftprl.data.table_source import FrameBatches
     from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
     from ftprl.linear.one_row import RowLearner
@@ -37,6 +38,7 @@ Vector = NDArray[np.float64]
 START = "start"  # the tensor that holds it
 ADMISSION = "admission"  # likewise
 WAITING = "waiting."  # how the names begin of those that hold rows whose labels have not arrived
+_ROWS_AT_ONCE = 16384  # of a frame; longer ones are parsed by threads while rows are scored
 _LISTED = 0.9  # of the cells, below which a list of them is the smaller file
 
 
@@ -71,6 +73,7 @@ class Model:
             engine.bounds.is_named = (reading or {})["format"] not in readers.NUMBERED
         self.reading = dict(reading or {})
         self._row_learner: RowLearner | None = None
+        self._frames: tuple[Engine, FrameBatches | None] | None = None
         self._history: dict[str, Any] = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
         self.provenance = None if provenance is None else dict(provenance)
@@ -106,7 +109,7 @@ class Model:
             rows.append(("receipt", "kept"))
         if spec.calibrate != "none":
             rows.append(("calibration", spec.calibrate))
-        return card("Model", [*rows, ("reads", str(self.reading.get("format", "batches")))])
+        return card("Model", [*rows, ("reads", str(self.reading.get("format", "arrays")))])
 
     @property
     def occupied(self) -> int:
@@ -181,8 +184,6 @@ class Model:
         data = readers.as_data(data)
         kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
-        if readers.are_batches(data):  # with labels and weights, which were read before
-            return readers.open(data, **options)
         columns = options.get("columns")
         if columns is not None:
             options["columns"] = {name: "ignore" if kind in BESIDE else kind for name, kind in columns.items()}
@@ -217,6 +218,11 @@ class Model:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
         if isinstance(data, Batch):
             return of_batch(data)
+        from ftprl.data.frames import is_frame  # most runs do without
+
+        is_short = is_frame(data) and hasattr(data, "__len__") and 0 < len(data) <= _ROWS_AT_ONCE
+        if is_short and (reader := self._frame_batches(data)) is not None:
+            return np.concatenate([of_batch(batch) for batch in reader.batches_of(data)])
         source = data if isinstance(data, Source) else self.open(data)
         parts, left_out = [nothing], Counter[int]()
         for batch, _ in source.read():
@@ -224,6 +230,17 @@ class Model:
             left_out.update(source.take_left_out())
         left_out.update(source.take_left_out())
         return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
+
+    def _frame_batches(self, frame: Any) -> FrameBatches | None:
+        """What turns frames into batches, for as long as the engine is the same; None if each decides for itself."""
+        if self._frames is None or self._frames[0] is not self.engine:
+            from ftprl.data.table_source import FrameBatches, TableSource
+
+            source, reader = self.open(frame), None
+            if isinstance(source, TableSource) and source.settings.has_known_columns:
+                reader = FrameBatches(source.settings)
+            self._frames = self.engine, reader
+        return self._frames[1]
 
     def uncertainty(self, data: Any) -> Vector:
         """How uncertain the prediction of each row is: how far one more such row could move its score.

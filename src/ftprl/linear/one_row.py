@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ftprl.data.frame_source import FrameSource
 from ftprl.data.frames import text_of
 from ftprl.data.labels import plain_label, sign_of
+from ftprl.data.source import JobSource
+from ftprl.data.table_source import TableParser
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear.bounds import too_many_ranges
 from ftprl.linear.classes import known_chances
@@ -34,12 +34,12 @@ class RowLearner:
         self._taken = 0  # rows that were learned here and are in the history of the model
         self._names = model.names
         source = model.open([{}])
-        assert isinstance(source, FrameSource)
-        scoring = replace(source.settings, skip_bad_rows=False, batch_rows=2, names=False)
+        assert isinstance(source, JobSource)
+        scoring = source.settings._replace(skip_bad_rows=False, batch_rows=2, names=False)
         keeps_names = model.names is not None and model.names.full_row is None
-        learning = replace(scoring, names="all" if self.engine.bounds is not None else keeps_names)
+        learning = scoring._replace(names="all" if self.engine.bounds is not None else keeps_names)
         table = None if model.names is None else model.names.table
-        self.core = self.engine.one_row(learning.parser(), scoring.parser(), table)
+        self.core = self.engine.one_row(TableParser(learning).core, TableParser(scoring).core, table)
         self._before = int(model.history.get("rows", 0))
         loss = self.engine.spec.scalar_loss()
         self.mean_of = loss.mean_of

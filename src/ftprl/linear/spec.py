@@ -39,7 +39,7 @@ class Spec:
 
     Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". A stack, an
     expert that combines their scores, is mixed with them. `coin` adds a coin-betting expert, and `dense` lets the
-    stack see the dense columns (docs/experts.md); neither goes with penalties or bounds. `bounds` are ranges of
+    stack see the dense columns (docs/scales.md); neither goes with penalties or bounds. `bounds` are ranges of
     weights by the names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no
     stack. `retired` are scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for
     one scale and 0.3 for several unless it is given. `classes` is how many classes there may be with a loss of

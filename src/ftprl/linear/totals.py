@@ -94,7 +94,7 @@ class RegretSums(NamedTuple):
 
 @final
 class RoundingSums(NamedTuple):
-    """What bounds the rounding of a receipt, added up over all rows and coordinates (docs/receipt-reference.md).
+    """What bounds the rounding of a receipt, added up over all rows and coordinates (docs/receipt.md).
 
     `drift` is what rounding z to the type of a cell cost; `linear_size` the sum of |g x|, `step_size` of |z x| (with a
     penalty, bounds or another loss than the log loss, of all sizes of a step), and `slopes` of |slope| over the rows,
@@ -109,7 +109,7 @@ class RoundingSums(NamedTuple):
 
 @final
 class RowSums(NamedTuple):
-    """What a receipt adds up over rows for one scale, besides what their gradients do (docs/receipt-reference.md).
+    """What a receipt adds up over rows for one scale, besides what their gradients do (docs/receipt.md).
 
     `terms` are the row terms, 0 with the log loss. `scale_loss` is the loss of the scale's own scores,
     `prediction_loss` that of the predictions, `weight` the weight of the rows, and `sizes` what roundings of these are

@@ -88,7 +88,7 @@ class ScalarLoss:
 
     @property
     def divides_rows(self) -> bool:
-        """Whether a receipt divides each row by the mean of the labels up to it: counts (docs/receipt-reference.md)."""
+        """Whether a receipt divides each row by the mean of the labels up to it: counts (docs/receipt.md)."""
         return self.rule == "log_mean"
 
     @property

@@ -23,12 +23,7 @@ _OF_DICTS = (
 )
 _NOT_TAKEN = ("classes", "admit")
 _OF_MODEL = (*(name for name in names("model") if name not in _NOT_TAKEN), *_OF_DICTS)
-_KEYWORDS: dict[str, Any] = {**dict.fromkeys(_OF_MODEL), "receipt": False}
-
-
-def keywords(*, without: str, **own: Any) -> dict[str, Any]:
-    """Return the parameters of a class and their defaults; one option does not go with its losses."""
-    return {**{name: value for name, value in _KEYWORDS.items() if name != without}, **own}
+KEYWORDS: dict[str, Any] = {**dict.fromkeys(_OF_MODEL), "receipt": False}
 
 
 class OnlineOptions(DataOptions, ModelOptions, LearningOptions, total=False):

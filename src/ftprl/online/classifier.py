@@ -8,10 +8,10 @@ from typing import Any, Unpack, final
 from ftprl.errors import InvalidInput
 from ftprl.linear.one_row import RowLearner, refusal
 from ftprl.losses import predicts_probabilities
-from ftprl.online.base import OnlineModel, OnlineOptions, Row, keywords
-from ftprl.options.keywords import has_keywords
+from ftprl.online.base import KEYWORDS, OnlineModel, OnlineOptions, Row
+from ftprl.options.keywords import has_keywords, of_class
 
-_KEYWORDS = keywords(without="tau", loss="logistic", classes=(False, True))
+_KEYWORDS = of_class(KEYWORDS, without="tau", loss="logistic", classes=(False, True))
 
 
 @final

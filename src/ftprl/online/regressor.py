@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Unpack, final
 
-from ftprl.online.base import OnlineModel, OnlineOptions, Row, keywords
-from ftprl.options.keywords import has_keywords
+from ftprl.online.base import KEYWORDS, OnlineModel, OnlineOptions, Row
+from ftprl.options.keywords import has_keywords, of_class
 
-_KEYWORDS = keywords(without="calibrate", loss="squared")
+_KEYWORDS = of_class(KEYWORDS, without="calibrate", loss="squared")
 
 
 @final

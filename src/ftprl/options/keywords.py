@@ -54,6 +54,15 @@ def complete(caller: str, keywords: Mapping[str, Any], passed: Mapping[str, Any]
     return {**keywords, **passed}
 
 
+def of_class(defaults: Mapping[str, Any], *, without: str, **own: Any) -> dict[str, Any]:
+    """Return the parameters of a class and their defaults; one option does not go with its losses.
+
+    >>> of_class({"tau": None, "l1": None}, without="tau", loss="logistic")
+    {'l1': None, 'loss': 'logistic'}
+    """
+    return {**{name: value for name, value in defaults.items() if name != without}, **own}
+
+
 def lines() -> str:
     """Return a list of all options of `train` by group, for its docstring."""
     text = []

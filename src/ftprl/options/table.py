@@ -23,7 +23,7 @@ class DataOptions(TypedDict, total=False):
     format: Annotated[
         str | None,
         Option(
-            "File format: csv, tsv, jsonl, parquet, arrow, orc, vw, libsvm or batches",
+            "File format: csv, tsv, jsonl, parquet, arrow, orc, vw or libsvm",
             default="inferred from the file extension",
         ),
     ]
@@ -205,14 +205,12 @@ class ModelOptions(TypedDict, total=False):
             switch_help="Use double precision, which takes twice the memory",
         ),
     ]
-    lower: Annotated[float | None, Option("Lower bound of every weight but the intercept", default="none")]
-    upper: Annotated[float | None, Option("Upper bound of every weight but the intercept", default="none")]
     bounds: Annotated[
         Bounds | None,
         Option(
-            "Bounds of single weights, such as price*=0: (at least 0), x=:0 (at most 0) or x=-1:1; in Python also as"
-            " {'price*': (0, None)}. NAME is a feature, a column, a namespace, a column number or a pattern with *"
-            " and ?",
+            "Bounds of weights, such as price*=0: (at least 0), x=:0 (at most 0), x=-1:1, or *=0: for all but the"
+            " intercept; in Python also as {'price*': (0, None)}. NAME is a feature, a column, a namespace, a column"
+            " number or a pattern with * and ?",
             default="none",
             metavar="NAME=LO:HI",
             switch="--bound",
@@ -264,12 +262,12 @@ class LearningOptions(TypedDict, total=False):
         ),
     ]
     admit: Annotated[
-        str | None,
+        int | None,
         Option(
-            "Rule that keeps rare features out, to save memory: count:N (N from 1 to 254) learns a feature from its"
-            " N+1st row on; not with a receipt",
+            "Keep rare features out, to save memory: learn a feature from its N+1st row on, N from 1 to 254",
             default="every feature is learned",
-            metavar="RULE",
+            metavar="N",
+            rule=whole(1, 254),
             excludes={
                 "receipt": "admit= leaves features out that a receipt counts, got admit={admit} with a receipt; drop"
                 " one."
@@ -340,8 +338,7 @@ class RunOptions(TypedDict, total=False):
     checkpoint: Annotated[
         Path | None,
         Option(
-            "File to save the run to at intervals, so that it can be resumed; or a URI such as s3://bucket/run, which"
-            " becomes a folder. On a cluster a learner that dies is restarted from it",
+            "File to save the run to at intervals, so that it can be continued with {resume} if it is interrupted",
             default="none",
         ),
     ]
@@ -360,8 +357,9 @@ class RunOptions(TypedDict, total=False):
     cache: Annotated[
         Path | None,
         Option(
-            "File (.batches) for the parsed and hashed data: written first, then read in every pass and in later runs"
-            " with the same data and options, which need not parse again; written anew where these differ",
+            "File for the parsed and hashed data, whose name ends in .batches: written first, then read in every pass"
+            " and in later runs with the same data and options, which need not parse again; written anew where these"
+            " differ",
             default="none",
         ),
     ]
@@ -372,8 +370,8 @@ class RunOptions(TypedDict, total=False):
     threads: Annotated[
         int | None,
         Option(
-            "Number of threads that parse the data, at most 1024; 0 parses in the thread that learns. The result does"
-            " not depend on it",
+            "Number of threads that parse the data, at most 1024; 0 parses in the thread that learns. With {engine} ray"
+            " the number of workers, each of which reads a file or a part of one. The result does not depend on it",
             default="from the number of processors",
             rule=whole(0, 1024, "pass 1"),
         ),
@@ -382,33 +380,12 @@ class RunOptions(TypedDict, total=False):
         str | None,
         Option(
             "Where the data is read: local (threads of this process) or ray (workers of a Ray cluster, which all need"
-            " the paths of the files); the result does not depend on it",
+            " the paths of the files): that of the environment variable RAY_ADDRESS, such as auto or 10.0.0.1:6379,"
+            " otherwise one that is started on this machine for the run. The result does not depend on it",
             default="local",
             metavar="NAME",
             rule=one_of("local", "ray", wanted="one of local, ray"),
             off="local",
-        ),
-    ]
-    address: Annotated[
-        str | None,
-        Option(
-            "With {engine} ray: address of the cluster, such as auto or 10.0.0.1:6379",
-            default="a cluster on this machine, started for the run",
-            metavar="ADDRESS",
-            requires={
-                "engine": "address= needs engine=ray, got address={address!r} without it; add it, or drop address=."
-            },
-        ),
-    ]
-    workers: Annotated[
-        int | None,
-        Option(
-            "With {engine} ray: number of files, or parts of files, that are read at the same time",
-            default="all processors of the cluster but one",
-            rule=whole(1),
-            requires={
-                "engine": "workers= needs engine=ray, got workers={workers!r} without it; add it, or drop workers=."
-            },
         ),
     ]
     names: Annotated[

@@ -1,7 +1,7 @@
 """The certificate once more, from the state of a replay alone: what `verify` compares a receipt with.
 
 Nothing here calls `ledger` or `certificate`, which made the numbers that are checked: the formulas are written out a
-second time, as docs/receipt-reference.md has them, so that a fault in one of the two does not confirm itself. With
+second time, as docs/receipt.md has them, so that a fault in one of the two does not confirm itself. With
 H(v) = ½ (Q + l2) v² + z v + l1 |v| for each coordinate,
 
     regret   = sum g·x - S·u                  tight   = regret + H(u) - min H
@@ -72,15 +72,14 @@ class Audit:
         replay: Replay,
         comparator: Comparator,
         *,
-        unit_values: bool = False,
         cells: Callable[[NDArray[np.intp]], list[str]] | None = None,
     ) -> None:
-        self._replay, self._comparator, self._unit_values = replay, comparator, unit_values
+        self._replay, self._comparator = replay, comparator
         self._scales = [_Scale() for _ in replay.spec.scales]
         self._groups: list[dict[float | None, list[float]]] = [{} for _ in replay.spec.scales]
         self._cells = cells  # which column or namespace a cell belongs to
         self._named: list[dict[str, list[float]]] = [{} for _ in replay.spec.scales]
-        self._nonzero, self._units = 0, [math.inf, 0.0]
+        self._nonzero = 0
         for c in replay.coordinates():
             self._add(c)
 
@@ -122,8 +121,6 @@ class Audit:
             labels = ["(intercept)"] * len(c.z) if c.slots is None else self._cells(c.slots)
             self._add_named(labels, np.stack([-terms["Su"], H_u - terms["Su"], math.sqrt(2.0) * terms["DR"]]))
         self._nonzero += int(np.count_nonzero(np.abs(u[:, 0]) > _SMALLEST))
-        if c.slots is not None and len(c.unit):
-            self._units = [min(self._units[0], float(c.unit.min())), max(self._units[1], float(c.unit.max()))]
 
     def _weights_and_widths(self, c: Coordinates, x: Vector, low: Vector, high: Vector) -> tuple[Vector, Vector]:
         comparator = self._comparator
@@ -192,11 +189,6 @@ class Audit:
         }
 
     @property
-    def units(self) -> tuple[float, float]:
-        """The smallest and the largest unit of a coordinate."""
-        return self._units[0], self._units[1]
-
-    @property
     def size(self) -> float:
         """How large the sums are whose differences the numbers are: what rounding is relative to."""
         totals = [self._replay.sums_of(k) for k in range(len(self._scales))]
@@ -223,13 +215,9 @@ class Audit:
         k = min(range(len(rows)), key=lambda j: rows[j]["bound"])
         own, drift, rounding = rows[k], replay.rounding_sums(k).drift, self._rounding(k)
         diagonal, const, learned = self._best(k, "diagonal"), self._best(k, "const"), replay.row_sums(k)
-        closed = self._closed(k, own["theorem"], own["excess"] + drift, rounding)
-        of = "theorem" if closed["worst_case"] is None else "worst_case"
-        promised = own["theorem"] if closed["worst_case"] is None else closed["worst_case"]
         Su, H = self._of(k, "Su"), self._of(k, "Hu")
         return {
             **{name: value for name, value in own.items() if name != "loss"},
-            **closed,
             "rounds": int(replay.tallies[2]),
             "weight": learned.weight,
             "loss": learned.prediction_loss,
@@ -237,8 +225,7 @@ class Audit:
             "exact": None,
             "post_hoc": {"const": const, "diagonal": diagonal, "full": None},
             "gain": const / diagonal if const is not None and diagonal else None,
-            "ratio": (promised - own["excess"] - drift) / diagonal if diagonal else None,
-            "ratio_of": of,
+            "ratio": (own["theorem"] - own["excess"] - drift) / diagonal if diagonal else None,
             "shared": {"regret": own["regret"] + Su, "bound": own["bound"] - (H - Su)},
             "rounding": rounding,
             "drift": drift,
@@ -283,29 +270,8 @@ class Audit:
         named = {} if self._comparator.sha256 is None else {"sha256": self._comparator.sha256}
         return {**own, **named, "nonzero": self._nonzero}
 
-    def _closed(self, k: int, theorem: float, more: float, rounding: float) -> dict[str, float | None]:
-        """B_R and the closed forms, under the conditions of the paper: a box equal to the bounds, every |value| 1."""
-        spec = self._replay.spec
-        names = ("worst_case", "closed_form", "closed_form_strong", "proven_ratio", "proven_regret_ratio")
-        forms: dict[str, float | None] = dict.fromkeys(names)
-        ones = self._units[0] > self._units[1] or self._units == [1.0, 1.0] or self._units[1] == 0.0
-        if spec.scalar_loss().has_units or not (
-            _is_paper(spec) and ones and self._comparator.radius == spec.upper == -spec.lower
-        ):
-            return forms
-        c, DR = (spec.upper - spec.lower) / spec.scales[k], self._of(k, "DR")
-        worst = 0.5 * c * DR + self._replay.sums_of(k).stability + more
-        if theorem > worst + rounding:
-            return forms
-        forms["worst_case"] = worst
-        paper, strong = c / 2 + 2 / c, c / 2 + 1 / c
-        if self._unit_values and worst <= paper * DR + more + rounding:
-            forms |= {"closed_form": paper * DR + more, "closed_form_strong": strong * DR + more}
-            forms |= {"proven_ratio": paper / math.sqrt(2.0), "proven_regret_ratio": strong / math.sqrt(2.0)}
-        return forms
-
     def _rounding(self, k: int) -> float:
-        """The bound that docs/receipt-reference.md derives, term by term, in units of 2^-53."""
+        """The bound that docs/receipt.md derives, term by term, in units of 2^-53."""
         totals, error = self._replay.sums_of(k), self._replay.rounding_sums(k)
         n, m = float(self._replay.tallies[2]), self._of(k, "count")
         over_rows = error.linear_size + abs(totals.proximal) + totals.stability + self._replay.row_sums(k).sizes
@@ -327,11 +293,6 @@ def _sums(values: Vector) -> Vector:
 def _sizes(c: Coordinates, v: Vector, hold: Vector, l1: Vector) -> Vector:
     """The sizes of the terms of H(v)."""
     return np.asarray(0.5 * hold * v**2 + np.abs(c.z * v) + l1 * np.abs(v))
-
-
-def _is_paper(spec: Spec) -> bool:
-    bounded = math.isfinite(spec.lower) and math.isfinite(spec.upper)
-    return bounded and not (spec.bounds or spec.intercept) and spec.beta == 0 and spec.l1 == 0 and spec.l2 == 0
 
 
 def _by_name(groups: dict[str, list[float]], spec: Spec) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The floor and the answers of a certificate once more, from a replay: what `verify` compares a receipt with.
 
-As in `audit`, nothing here calls the modules that made the numbers. The formulas are in docs/receipt-reference.md.
+As in `audit`, nothing here calls the modules that made the numbers. The formulas are in docs/receipt.md.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from ftprl.linear.mixture import rates_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals
 from ftprl.receipt import ledger
-from ftprl.receipt.caveats import Comparison, no_worst_case, notes_of, offset_in_words
+from ftprl.receipt.caveats import Comparison, notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.floor import NO_FLOOR, FloorLines, floor_lines
 from ftprl.receipt.ledger import Certifiable, Comparator, Slots, StreamLedger
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 class StreamCertificate:
     """How much more the predictions of a stream lost, at most, than fixed weights would have; proved, not estimated.
 
-    regret <= tight <= bound <= theorem up to `rounding`; theorem <= worst_case <= closed_form where these are bounds.
+    regret <= tight <= bound <= theorem up to `rounding`.
     With several scales the numbers are those of one scale, each with `excess` = loss(mixture) - loss(scale) added;
     post_hoc and the ratio are that scale's own. With labels in any unit `excess` is there with one scale as well: what
     labels beyond the range of those before cost, to which predictions are cut. `drift`, what rounding cost the learner,
@@ -53,14 +53,8 @@ class StreamCertificate:
     tight: float
     bound: float
     theorem: float
-    worst_case: float | None
-    closed_form: float | None
-    closed_form_strong: float | None
     post_hoc: Mapping[str, float | None]
     ratio: float | None
-    ratio_of: str
-    proven_ratio: float | None
-    proven_regret_ratio: float | None
     shared: Mapping[str, float]
     rounding: float
     drift: float
@@ -95,10 +89,10 @@ class StreamCertificate:
         return f"StreamCertificate(rounds={self.rounds}, regret={self.regret:.6g}, bound={self.bound:.6g})"
 
     def to_dict(self) -> Json:
-        """Numbers, strings and lists, ready for JSON: the keys of `ftprl.Certificate`, and more."""
+        """Numbers, strings and lists, ready for JSON: the keys of `ftprl.Certificate` that a stream has, and more."""
         names = (
-            "rounds regret true_regret tight bound theorem worst_case closed_form closed_form_strong ratio ratio_of"
-            " proven_ratio proven_regret_ratio weight loss scale excess gain rounding drift coordinates_by"
+            "rounds regret true_regret tight bound theorem ratio weight loss scale excess gain rounding drift"
+            " coordinates_by"
         )
         out: Json = {name: _json_number(getattr(self, name)) for name in names.split()}
         out |= {"family": "diagonal", "solver_gap": 0.0, "caveats": list(self.caveats)}
@@ -212,22 +206,20 @@ def certificate_against(
     comparator: Comparator,
     comparison: Comparison,
     *,
-    unit_values: bool = False,
     slots: Slots | None = None,
     grouped: bool = True,
     cells: CellGroups | None = None,
 ) -> StreamCertificate:
     """The certificate of all rows that an engine learned, by the scale with the smallest bound.
 
-    `unit_values` says that every |value| was 0 or 1: only then is the closed form a bound. `cells` says which column
-    or namespace each cell belongs to.
+    `cells` says which column or namespace each cell belongs to.
     """
     slots = engine.touched() if slots is None else slots
     sums = ledger.stream_ledger(engine, comparator, slots)
     if not grouped:
-        return _assembled(engine, sums, comparison, unit_values, [])
+        return _assembled(engine, sums, comparison, [])
     parts = ledger.stream_ledger(engine, comparator, slots, grouped=_smallest(engine, sums)[1], cells=cells)
-    return replace(_assembled(engine, sums, comparison, unit_values, parts.groups), named=tuple(parts.named))
+    return replace(_assembled(engine, sums, comparison, parts.groups), named=tuple(parts.named))
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -235,7 +227,7 @@ def running_certificate(engine: Engine, slots: Slots | None = None, *, grouped: 
     """The certificate against an engine's own weights, fast, during a run; with groups of coordinates if `grouped`."""
     sums = ledger.own_stream_ledger(engine, slots)
     groups = ledger.own_groups(engine, _smallest(engine, sums)[1]) if grouped else []
-    return _assembled(engine, sums, Comparison("weights"), False, groups)
+    return _assembled(engine, sums, Comparison("weights"), groups)
 
 
 def _smallest(engine: Certifiable, sums: StreamLedger) -> tuple[list[dict[str, float]], int]:
@@ -245,17 +237,15 @@ def _smallest(engine: Certifiable, sums: StreamLedger) -> tuple[list[dict[str, f
 
 
 def _assembled(
-    engine: Certifiable, sums: StreamLedger, comparison: Comparison, unit_values: bool, groups: list[Json]
+    engine: Certifiable, sums: StreamLedger, comparison: Comparison, groups: list[Json]
 ) -> StreamCertificate:
     spec, progress = engine.spec, engine.progress
     rows, k = _smallest(engine, sums)
     own, learned = rows[k], engine.row_sums(k)
     post = best_bounds(spec, sums, k)
     rounding, drift = rounding_of(engine, k, sums), engine.rounding_sums(k).drift
-    closed = holding(closed_forms(engine, k, sums, comparison, unit_values), own["theorem"], rounding)
-    worst = closed.get("worst_case")
     best, floors = post["diagonal"] or None, floor_lines(engine, sums)
-    counted = (own["theorem"] if worst is None else worst) - own["excess"] - drift
+    counted = own["theorem"] - own["excess"] - drift
     return StreamCertificate(
         progress.rows,
         learned.weight,
@@ -267,14 +257,8 @@ def _assembled(
         own["tight"],
         own["bound"],
         own["theorem"],
-        worst,
-        closed.get("closed_form"),
-        closed.get("closed_form_strong"),
         post,
         None if best is None else counted / best,
-        "theorem" if worst is None else "worst_case",
-        closed.get("proven_ratio"),
-        closed.get("proven_regret_ratio"),
         {"regret": own["regret"] + float(sums.Su[k]), "bound": own["bound"] - float(sums.penalty[k])},
         rounding,
         drift,
@@ -283,19 +267,7 @@ def _assembled(
         "rows" if engine.counts_rows else "gradients",
         (),
         None,
-        tuple(
-            str(note)
-            for note in notes_of(
-                spec,
-                spec.scales[k],
-                sums.units,
-                comparison,
-                unit_values,
-                closed,
-                regret=own["regret"],
-                loss=learned.prediction_loss,
-            )
-        ),
+        notes_of(spec, spec.scales[k], regret=own["regret"], loss=learned.prediction_loss),
         floors,
         length=None if comparison.kind == "box" else 0.5 * math.sqrt(float(sums.D2[k])) / floors.unit,
         baseline=against_baseline(progress),
@@ -336,37 +308,6 @@ def scale_numbers(engine: Certifiable, k: int, sums: StreamLedger) -> dict[str, 
         "bound": r + 0.5 * totals.stability + excess,
         "theorem": r + totals.stability + excess,
     }
-
-
-def closed_forms(
-    engine: Certifiable, k: int, sums: StreamLedger, comparison: Comparison, unit_values: bool
-) -> dict[str, float]:
-    """B_R and the closed forms with their ratios, where they are bounds."""
-    spec = engine.spec
-    if no_worst_case(spec, sums.units, comparison) is not None:
-        return {}
-    D, h = spec.upper - spec.lower, spec.scales[k]
-    c, more = D / h, scale_numbers(engine, k, sums)["excess"] + engine.rounding_sums(k).drift
-    DR, stability = float(sums.DR[k]), engine.sums_of(k).stability
-    forms = {"worst_case": 0.5 * c * DR + stability + more}  # ½ Q D², Q = sqrt(G) / h
-    if not unit_values:
-        return forms
-    return forms | {
-        "closed_form": (c / 2 + 2 / c) * DR + more,
-        "closed_form_strong": (c / 2 + 1 / c) * DR + more,
-        "proven_ratio": (c / 2 + 2 / c) / math.sqrt(2.0),
-        "proven_regret_ratio": (c / 2 + 1 / c) / math.sqrt(2.0),
-    }
-
-
-def holding(forms: Mapping[str, float], theorem: float, rounding: float) -> dict[str, float]:
-    """The forms that are bounds in the arithmetic that was used: float32 cells may not count the smallest gradients."""
-    worst, closed = forms.get("worst_case"), forms.get("closed_form")
-    if worst is None or theorem > worst + rounding:
-        return {}
-    if closed is not None and worst > closed + rounding:
-        return {"worst_case": worst}
-    return dict(forms)
 
 
 def rounding_of(engine: Certifiable, k: int, sums: StreamLedger) -> float:

@@ -18,7 +18,6 @@ from ftprl.receipt.certificate import (
     own_certificate,
 )
 from ftprl.receipt.ledger import fixed_weights
-from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.soundness import broken_link, not_finite
 from ftprl.runlog.floor import NORMS, Norm
 
@@ -95,16 +94,15 @@ def _with_best(certificate: StreamCertificate, model: Model, data: Any, radius: 
 
 
 def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] | None) -> StreamCertificate:
-    engine, unit_values = model.engine, (provenance_of(model) or Provenance(unit_values=False)).unit_values
-    cells = CellGroups.of_model(model)
+    engine, cells = model.engine, CellGroups.of_model(model)
     if radius is not None:
-        return box_certificate(engine, radius, unit_values=unit_values, cells=cells)
+        return box_certificate(engine, radius, cells=cells)
     if other is None:
-        return own_certificate(engine, unit_values=unit_values, cells=cells)
+        return own_certificate(engine, cells=cells)
     their = other_model(engine.spec, other)
     comparison = Comparison("model", sha256=their.file_digest)
     comparator = fixed_weights(their.weights(), their.engine.bias())
-    return certificate_against(engine, comparator, comparison, unit_values=unit_values, cells=cells)
+    return certificate_against(engine, comparator, comparison, cells=cells)
 
 
 def other_model(spec: Spec, path: str | os.PathLike[str]) -> Model:

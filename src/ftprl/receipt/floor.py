@@ -89,7 +89,7 @@ def _line(engine: Certifiable, k: int, sums: StreamLedger, unit: float) -> Floor
 
 
 def _slope_rounding(engine: Certifiable, k: int, sums: StreamLedger, norm: Norm, value: float) -> float:
-    """What rounding can have hidden of |S / unit|: docs/receipt-reference.md."""
+    """What rounding can have hidden of |S / unit|: docs/receipt.md."""
     rows, count, spec = engine.progress.rows, float(sums.count[k]), engine.spec
     spread = {"1": 1.0, "2": math.sqrt(count), "inf": count}[norm]  # the longest sum of |weight| unit of length 1
     gradients = VALUE_PER_UNIT * engine.rounding_sums(k).slopes * spread

@@ -219,7 +219,6 @@ class StreamLedger:
     S_squares: Vector  # the sum of (S / unit)²: of the summed gradients as if features were measured in their units
     S_sizes: Vector  # the sum of |S / unit|
     S_largest: Vector  # the largest |S / unit|
-    units: tuple[float, float]  # the least and the largest unit of a coordinate, the intercept's left out
     nonzero: int | None  # coordinates of u that are not 0, of the first scale
     groups: list[dict[str, Any]]  # of coordinates by how often they were seen
     named: list[dict[str, Any]]  # by their columns or namespaces
@@ -242,12 +241,10 @@ def stream_ledger(
     sums, largest = np.zeros((11, len(engine.spec.scales))), np.zeros(len(engine.spec.scales))
     groups: dict[int | None, Vector] = {}
     named: dict[str, Vector] = {}
-    low, high, nonzero = np.inf, 0.0, 0
+    nonzero = 0
     for b in coordinate_blocks(engine, slots):
         u, D = comparator(b)
         nonzero += int(np.count_nonzero(np.abs(u[:, 0]) > SMALLEST))
-        if b.slots is not None and len(b.slots):
-            low, high = min(low, float(b.unit.min())), max(high, float(b.unit.max()))
         terms = _counted_terms(b, u, D)
         sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
         largest = np.maximum(largest, np.abs(b.pull()).max(axis=0, initial=0.0))
@@ -257,19 +254,18 @@ def stream_ledger(
                 labels = [INTERCEPT] * len(b.z) if b.slots is None else cells(b.slots)
                 add_shares(named, labels, np.stack(_shares(b, grouped, terms), axis=1))
     by_name = listed(named, has_units=engine.spec.scalar_loss().has_units)
-    return _ledger_of(np.vstack([sums, largest]), (low, high), nonzero, _in_order(groups, engine.spec), by_name)
+    return _ledger_of(np.vstack([sums, largest]), nonzero, _in_order(groups, engine.spec), by_name)
 
 
 def _ledger_of(
     sums: Vector,
-    units: tuple[float, float],
     nonzero: int | None,
     groups: list[dict[str, Any]],
     named_groups: list[dict[str, Any]],
 ) -> StreamLedger:
-    names = [name for name in StreamLedger.__slots__ if name not in ("units", "nonzero", "groups", "named")]
+    names = [name for name in StreamLedger.__slots__ if name not in ("nonzero", "groups", "named")]
     named: dict[str, Any] = dict(zip(names, sums, strict=True))
-    return StreamLedger(**named, units=units, nonzero=nonzero, groups=groups, named=named_groups)
+    return StreamLedger(**named, nonzero=nonzero, groups=groups, named=named_groups)
 
 
 def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedger:
@@ -281,7 +277,7 @@ def own_stream_ledger(engine: Engine, slots: Slots | None = None) -> StreamLedge
         terms = _counted_terms(b, *own_weights(engine)(b))[: len(sums)]
         sums += [np.add.reduce(np.broadcast_to(a, b.z.shape), axis=0) for a in terms]
     unknown = np.full((2, sums.shape[1]), np.nan)
-    return _ledger_of(np.vstack([sums, unknown]), (np.nan, np.nan), None, [], [])
+    return _ledger_of(np.vstack([sums, unknown]), None, [], [])
 
 
 def own_groups(engine: Engine, scale: int) -> list[dict[str, Any]]:

@@ -159,9 +159,7 @@ def _unless_vacuous(c: StreamCertificate, value: float | None) -> float | None:
 
 def _table(c: StreamCertificate) -> list[Row]:
     """Label, number, whether it is a loss (and has a mean per row), explanation."""
-    of = "theorem's bound" if c.ratio_of == "theorem" else "worst case"
     alone = f", both of scale {c.scale:g} alone" if len(c.scales) > 1 else ""
-    proved = "" if c.proven_ratio is None else f"; proved to be at most {c.proven_ratio:.4g}"
     better = "; below 1: better than fixed rates could guarantee" if (c.ratio or 1.0) < 1.0 else ""
     name, what = _excess_in_words(c)
     return [
@@ -188,19 +186,6 @@ def _table(c: StreamCertificate) -> list[Row]:
         ("theorem's bound", _unless_vacuous(c, c.theorem), True, "the larger bound that the paper states"),
         (name, c.excess or None, True, f"{what}; included in regret and bounds"),
         (
-            "worst case",
-            _unless_vacuous(c, c.worst_case),
-            True,
-            "guaranteed for these learning rates, whatever weights they led to",
-        ),
-        ("closed form", _unless_vacuous(c, c.closed_form), True, "the paper's formula in the gradients alone"),
-        (
-            "closed form, strong",
-            _unless_vacuous(c, c.closed_form_strong),
-            True,
-            "a smaller closed form, which the line `bound` implies",
-        ),
-        (
             "best one-rate bound",
             c.post_hoc["const"],
             True,
@@ -213,7 +198,7 @@ def _table(c: StreamCertificate) -> list[Row]:
             "bound of the best learning rate for each feature, chosen in hindsight",
         ),
         ("per-coordinate gain", c.gain, False, "best one-rate bound / best per-coordinate bound"),
-        ("competitive ratio", c.ratio, False, f"{of} / best per-coordinate bound{alone}{proved}{better}"),
+        ("competitive ratio", c.ratio, False, f"theorem's bound / best per-coordinate bound{alone}{better}"),
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -10,7 +9,6 @@ from typing import Any, final
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear.content import MOST_FILES, MOST_PASSES, MOST_RUNS, PROVENANCE
 from ftprl.linear.model import Model
-from ftprl.linear.spec import Spec
 from ftprl.schema import check_shape, fields
 
 _OFTEN = 2**12  # rows up to which every power of two is a milestone
@@ -33,12 +31,10 @@ class Provenance:
     A run has its `files` (`bytes` and `sha256` of each) or, of what cannot be read again, the digest of its `batches`;
     the `passes`, `holdout` and `skip` it was asked for, the `rows` it read in all passes and those it left
     out. A milestone is the certificate against the model's own weights after `read` rows of the first run.
-    `unit_values` is whether every |value| was 0 or 1, where that matters.
     """
 
     runs: tuple[Mapping[str, Any], ...] = ()
     milestones: tuple[Mapping[str, Any], ...] = ()
-    unit_values: bool = True
 
     @property
     def rows_read(self) -> int:
@@ -63,7 +59,6 @@ class Provenance:
         return {
             "runs": [dict(run) for run in self.runs],
             "milestones": [dict(entry) for entry in self.milestones],
-            "unit_values": self.unit_values,
         }
 
     @classmethod
@@ -73,7 +68,7 @@ class Provenance:
         for run in values["runs"]:
             if (run["files"] is None) == (run["batches"] is None) or run["rows"] % run["passes"]:
                 raise InvalidInput("a run that no training makes")
-        return cls(tuple(values["runs"]), tuple(values["milestones"]), values["unit_values"])
+        return cls(tuple(values["runs"]), tuple(values["milestones"]))
 
     def check_limits(self, *, files: int, passes: int) -> None:
         """Refuse, before anything is learned, a run that would not fit into a receipt after it."""
@@ -83,12 +78,6 @@ class Provenance:
             raise InvalidInput(f"a receipt needs at most {MOST_FILES} files in a run, got {files}; join some.")
         if passes > MOST_PASSES:
             raise InvalidInput(f"a receipt needs at most {MOST_PASSES} passes, got {passes}; use fewer.")
-
-
-def needs_unit_values(spec: Spec) -> bool:
-    """Whether it matters for a certificate that every |value| is 1: only there can the closed form be a bound."""
-    bounded = math.isfinite(spec.lower) and math.isfinite(spec.upper)
-    return bounded and not spec.intercept and spec.beta == spec.l1 == spec.l2 == 0.0
 
 
 def provenance_of(model: Model) -> Provenance | None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl._core import has_units
 from ftprl.data import Batch, Source
 from ftprl.errors import BadModel
 from ftprl.linear.model import Model
 from ftprl.receipt.certificate import StreamCertificate, running_certificate
 from ftprl.receipt.digest import BatchDigest, FileDigests
-from ftprl.receipt.provenance import Provenance, needs_unit_values, provenance_of
+from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.soundness import not_finite
 
 _FULL_SCAN = 2**13  # rows from which on a certificate goes through the whole table
@@ -26,7 +24,7 @@ class ReceiptRecorder:
 
     def __init__(self, model: Model, source: Source) -> None:
         self._model, self._source = model, source
-        self.provenance = provenance_of(model) or Provenance(unit_values=needs_unit_values(model.engine.spec))
+        self.provenance = provenance_of(model) or Provenance()
         # Cells that may be touched. While few are, going through all of a large table would take long.
         self._seen = np.zeros(model.engine.spec.dim, np.bool_)
         if model.engine.progress.rows:
@@ -50,8 +48,6 @@ class ReceiptRecorder:
             self._slots = None
         if isinstance(self._digests, BatchDigest) and not self._source.can_be_read_again:
             self._digests.update(batch)
-        if self.provenance.unit_values and not has_units(batch.values):
-            self.provenance = replace(self.provenance, unit_values=False)
 
     def milestone(self, rows: int) -> dict[str, Any]:
         """What a progress event after `rows` rows of this run reports, at a milestone."""

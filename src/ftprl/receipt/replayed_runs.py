@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 import numpy as np
@@ -13,7 +13,7 @@ from ftprl.data import Batch
 from ftprl.linear.classes import ClassTable
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit import Audit, Comparator
-from ftprl.receipt.caveats import Comparison, notes_of, offset_in_words
+from ftprl.receipt.caveats import notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
 from ftprl.receipt.digest import BatchDigest
@@ -21,7 +21,7 @@ from ftprl.receipt.document import Document, first_spec
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable
 from ftprl.receipt.printed import four_answers
-from ftprl.receipt.provenance import Provenance, is_milestone, needs_unit_values
+from ftprl.receipt.provenance import Provenance, is_milestone
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.soundness import broken_link
 from ftprl.runlog.answers import Answer
@@ -34,9 +34,6 @@ DIFFERENCES = {
     "bound",
     "theorem",
     "excess",
-    "worst_case",
-    "closed_form",
-    "closed_form_strong",
     "drift",
     "start",
 }
@@ -66,7 +63,6 @@ class Replaying:
         self.classes = _class_table(stated, replay.spec)
         self.read = 0  # rows, in all passes
         self.rows_before = 0  # of the data of earlier runs
-        self.unit_values = needs_unit_values(replay.spec)
         self.runs: list[dict[str, Any]] = []  # as they were replayed
         self.milestones = list(provenance.milestones)  # that are still to come
         self.stops = self._expected_milestones()
@@ -107,7 +103,6 @@ class Replaying:
                     digests.update(batch)
                 batch, too_many = self._numbered(batch, skips=run["skip"])
                 beyond += too_many
-                self.unit_values = self.unit_values and bool(((np.abs(batch.values) == 1) | (batch.values == 0)).all())
                 if not self._learn(batch, is_first_pass=number_of_pass == 0):
                     return False
             bad = len(self.refused) + beyond + self.learned.sources[number].bad_rows
@@ -167,13 +162,14 @@ class Replaying:
         stated = self.stated["certificate"]
         spec, learned = self.replay.spec, self.learned
         cells = CellGroups.of_data(learned.sources, learned.reading, spec.dim) if "named" in stated else None
-        audit = Audit(self.replay, comparator, unit_values=self.unit_values, cells=cells)
+        audit = Audit(self.replay, comparator, cells=cells)
         recomputed, tolerances = audit.certificate(), _tolerances(audit)
         if isinstance(stated.get("exact"), Mapping) and comparator.radius is not None:
             recomputed |= self._exact(self.replay, stated["exact"], comparator.radius)
         if stated["floor"]["points"]:
             recomputed["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
-        recomputed["caveats"] = self._caveats(audit, comparator, recomputed, stated["caveats"])
+        numbers = {name: recomputed[name] for name in ("regret", "loss")}
+        recomputed["caveats"] = list(notes_of(spec, recomputed["scale"], **numbers))
         recomputed["baseline"] = self._baseline()
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
@@ -189,7 +185,6 @@ class Replaying:
         checks += compare("runs", self.stated["runs"], self.runs, {})
         if self.classes is not None:
             checks += compare("classes", self.stated["classes"], list(self.classes.labels), {})
-        checks += compare("unit_values", self.stated["unit_values"], self.unit_values, {})
         if first_spec(self.replay.spec).coin or "coin_retired" in self.stated:
             checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
         return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
@@ -212,25 +207,6 @@ class Replaying:
             near = dict.fromkeys(("mean", "lower", "upper", "cut_off"), INTERVAL * size)
             checks += compare(f"certificate.confidence.{name}", stated.get(name), entry, near)
         return checks
-
-    def _caveats(
-        self, audit: Audit, comparator: Comparator, forms: Mapping[str, Any], stated: Sequence[str]
-    ) -> list[str]:
-        """The notes that belong to the numbers, in the wordings of the receipt where these mean the same."""
-        kind = "box" if comparator.radius is not None else "weights"
-        comparison = Comparison(kind, radius=comparator.radius)
-        notes = notes_of(
-            self.replay.spec,
-            forms["scale"],
-            audit.units,
-            comparison,
-            self.unit_values,
-            forms,
-            regret=forms["regret"],
-            loss=forms["loss"],
-        )
-        texts = [*stated, *("" for _ in notes)][: len(notes)]
-        return [text if text in note.wordings else str(note) for text, note in zip(texts, notes, strict=True)]
 
     def _exact(self, replay: Certifiable, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
         """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.

@@ -1,4 +1,4 @@
-"""How far rounding can have moved the numbers of a certificate: a proof, derived in docs/receipt-reference.md.
+"""How far rounding can have moved the numbers of a certificate: a proof, derived in docs/receipt.md.
 
 With e = 2^-53, n rows and m coordinates, all sums are float64 sums of at most n + m numbers each, one after another or
 fewer, so that a sum is off by at most (n + m) e times the sum of the sizes of its terms. S of a coordinate is off by at

@@ -9,7 +9,7 @@ from ftprl import psd
 from ftprl.solver.certified import Span, dual_gap
 from ftprl.solver.conic import Conic
 from ftprl.solver.engines import solve_linear
-from ftprl.solver.simplex import Corners, End, Goal
+from ftprl.solver.simplex import Corners, End
 
 Vector = NDArray[np.float64]
 Ends = list[End | None]  # one for each of the 2n ends; None: no end
@@ -45,28 +45,20 @@ def axis_bounds(conic: Conic) -> Span:
 def _ends(conic: Conic) -> Ends:
     """The corners that minimise and maximise each coordinate: HiGHS, and from its first one, walks between corners.
 
-    A walk whose multipliers do not prove its corner is forgotten, and HiGHS asked.
+    A walk whose multipliers do not prove its corner is forgotten, and HiGHS asked; where HiGHS finds no corner to walk
+    from, it finds all further ends.
     """
-    goals = [(i, sign) for i in range(conic.dim) for sign in (1.0, -1.0)]
-    out: dict[int, End | None] = {}
     corners = Corners(conic) if conic.dim >= WALK_DIM else None
-    if corners is not None:
-        out[0] = _by_highs(conic, *goals[0])
-        if out[0] is not None and corners.add(out[0][0]):
-            _walk_all(conic, corners, goals, out)
-    return [out[k] if k in out else _by_highs(conic, *goals[k]) for k in range(len(goals))]
-
-
-def _walk_all(conic: Conic, corners: Corners, goals: list[Goal], out: dict[int, End | None]) -> None:
-    """Ends by walks, until one that HiGHS had to find is no corner to walk from."""
-    rest = goals[1:]
-    for k, end in corners.minimise(rest):
-        if end is not None and _proved(conic, _slope(conic, *rest[k]), *end):
-            out[k + 1] = end
-            continue
-        out[k + 1] = solved = _by_highs(conic, *rest[k])
-        if solved is None or not corners.add(solved[0]):
-            return
+    ends: Ends = []
+    for i in range(conic.dim):
+        for sign in (1.0, -1.0):
+            end = None if corners is None else corners.minimise((i, sign))
+            if end is None or not _proved(conic, _slope(conic, i, sign), *end):
+                end = _by_highs(conic, i, sign)
+                if corners is not None and (end is None or not corners.add(end[0])):
+                    corners = None
+            ends.append(end)
+    return ends
 
 
 def _slope(conic: Conic, i: int, sign: float) -> Vector:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import ExitStack, closing, nullcontext
 from typing import TYPE_CHECKING, Any, Unpack
 
 from numpy.typing import ArrayLike
 
 from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
-from ftprl.cluster.options import ClusterOptions
-from ftprl.data.files import STDIN, STDOUT, is_uri
-from ftprl.data.protocol import ReadsAhead
+from ftprl.cluster import reading
+from ftprl.data.files import STDIN, STDOUT
 from ftprl.errors import FtprlError, Interrupted, InvalidInput
 from ftprl.options import BY_NAME, TrainOptions
-from ftprl.options.checks import check_together, check_values
+from ftprl.options.checks import check_together
 from ftprl.options.keywords import complete, has_keywords
 from ftprl.options.keywords import lines as option_lines
 from ftprl.options.option import Path
 from ftprl.training.setup import model_options, new_model, resumed_model, set_admission
 
-# All else is imported once the parsers have begun to read ahead: they need no Python, and the time is theirs.
+# All else is imported in the function: most of what imports this does not train.
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
     from ftprl.training.event_log import EventLog
@@ -31,22 +30,14 @@ if TYPE_CHECKING:
     from ftprl.training.trainer import Trainer
 
 _NAMED_HERE = (
-    *("data", "resume", "receipt", "classes", "names", "admit", "threads", "cache", "events"),
+    *("resume", "receipt", "classes", "names", "admit", "cache", "events"),
     *("output", "checkpoint", "predictions"),
 )
 RECEIPT = False  # whether a receipt is kept by default: docs/adr/0008-receipts.md
 
+_RESUMED = "the model to resume"
 # A finished run may put its model where its checkpoint was, and a model may be resumed into its own file.
-_MAY_BE_ONE = tuple(
-    frozenset(pair)
-    for pair in (
-        ("output=", "checkpoint="),
-        ("output=", "the model to resume"),
-        ("checkpoint=", "the model to resume"),
-    )
-)
-
-
+_MAY_BE_ONE = tuple(map(frozenset, (("output=", "checkpoint="), ("output=", _RESUMED), ("checkpoint=", _RESUMED))))
 _KEYWORDS = dict.fromkeys(BY_NAME)
 
 
@@ -68,34 +59,15 @@ def train(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOptions]
     for example because the disk is full, the last one stays, the run continues, and the listener gets the event
     `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
     """
-    arguments = {"data": data, "y": y, **complete("train", _KEYWORDS, options)}
-    if may_restart(arguments):
-        from ftprl.training.supervisor import supervised  # most runs do without
-
-        return supervised(arguments)
-    return train_here(arguments)
-
-
-train.__doc__ = f"{train.__doc__}\n{option_lines()}"
-
-
-def train_here(arguments: Mapping[str, Any]) -> Run:
-    """Do the work of `train`, whose arguments these are, in this process."""
     clock = time.monotonic()
-    data, resume, receipt, classes, names, admit, threads, cache, events, output, checkpoint, predictions = (
+    arguments = {"data": data, "y": y, **complete("train", _KEYWORDS, options)}
+    resume, receipt, classes, names, admit, cache, events, output, checkpoint, predictions = (
         arguments[name] for name in _NAMED_HERE
     )
     lines = None if predictions in (None, STDOUT) else predictions
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
-    if checkpoint is not None and is_uri(os.fspath(checkpoint)):
-        from ftprl.training.checkpoint import check_shared  # most runs do without
-
-        check_shared(os.fspath(checkpoint))
-        targets["checkpoint="] = None  # no file of this machine
     for name, path in targets.items():
         check_target(name, path)
-    where = _where(arguments)
-    where.check()
     # Before the model is read: it may be one of them.
     with reserved({name: path for name, path in targets.items() if name != "events="}), ExitStack() as connections:
         if resume is None:
@@ -107,12 +79,11 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
                 RECEIPT if receipt is None else receipt,
                 names,
                 classes,
-                opened=lambda opened: connections.enter_context(_reading_ahead(opened, arguments)),
             )
         else:
-            from ftprl.training.checkpoint import load_resumed  # most runs do without
+            from ftprl.linear.model import Model
 
-            old = load_resumed(os.fspath(resume))
+            old = Model.load(resume)
             data = readers.as_data(data)
             model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
         from ftprl.training.event_log import EventLog, settings
@@ -122,7 +93,6 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         from ftprl.training.trainer import Trainer
 
         spec, saved = model.engine.spec, None if old is None else old.checkpoint
-        check_values({"compact": arguments["compact"]})
         run_settings = RunSettings.of(arguments, saved, receipt=model.engine.receipt)
         check_together(
             {
@@ -134,19 +104,13 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
         set_admission(model, admit, is_new=old is None)
         files: dict[str, Any] = {f"the data file {file}": file for file in source.files if file != STDIN}
         files |= {"standard input": 0} if STDIN in source.files else {}
-        resumed_file = None if resume is None or is_uri(os.fspath(resume)) else resume
-        check_apart(targets, {**files, "the model to resume": resumed_file}, _MAY_BE_ONE)
-        cluster = None
-        if where.engine == "ray":
-            from ftprl.cluster.connection import connect  # most runs do without
-
-            cluster = connections.enter_context(connect(where, source))
+        check_apart(targets, {**files, _RESUMED: resume}, _MAY_BE_ONE)
+        cluster = connections.enter_context(reading(run_settings.engine, run_settings.threads, source))
         if cache is not None:
-            from ftprl.training.cache import cached  # most runs do without
+            from ftprl.data.cache import cached  # most runs do without
 
-            source = cached(
-                source, os.fspath(cache), threads, names="all" if model.engine.spec.bounds else model.names is not None
-            )
+            kept = "all" if model.engine.spec.bounds else model.names is not None
+            source = cached(source, os.fspath(cache), run_settings.threads, names=kept)
         run_settings.check_source(source, is_resumed=saved is not None)
         model.check_size()
         log = EventLog(events, arguments["listener"], settings(model, source, run_settings))
@@ -179,6 +143,9 @@ def train_here(arguments: Mapping[str, Any]) -> Run:
     )
 
 
+train.__doc__ = f"{train.__doc__}\n{option_lines()}"
+
+
 def _check_compact(arguments: Mapping[str, Any]) -> None:
     """Refuse a compact model in the file of the checkpoint, which could not be resumed from it."""
     compact, output, checkpoint = (arguments[name] for name in ("compact", "output", "checkpoint"))
@@ -188,44 +155,6 @@ def _check_compact(arguments: Mapping[str, Any]) -> None:
             " files.",
             option=("compact", "output", "checkpoint"),
         )
-
-
-@contextmanager
-def _reading_ahead(source: readers.Source, arguments: Mapping[str, Any]) -> Iterator[None]:
-    """Have files parsed while the rest of the program is loaded, where they are read from the first row on."""
-    threads, passes = arguments["threads"], arguments["passes"]
-    is_plain = arguments["cache"] is None and arguments["engine"] in (None, "local")
-    if not (isinstance(source, ReadsAhead) and is_plain and threads in (None, 1, 2)):
-        yield
-        return
-    source.begin(threads=threads, digest=arguments["checkpoint"] is not None or passes not in (None, 1))
-    try:
-        yield
-    finally:
-        source.cancel()
-
-
-def _where(arguments: Mapping[str, Any]) -> ClusterOptions:
-    """Where the work of a run is done."""
-    return ClusterOptions(arguments["engine"] or "local", arguments["address"], arguments["workers"])
-
-
-def may_restart(arguments: Mapping[str, Any]) -> bool:
-    """Whether a process of its own learns, and another takes over from the last checkpoint if it dies.
-
-    That needs checkpoints, data that can be named, and predictions that can be taken back. A run that puts its model
-    where its checkpoint is could not tell one from the other.
-    """
-    data, checkpoint = arguments["data"], arguments["checkpoint"]
-    if arguments["engine"] != "ray" or checkpoint is None or arguments["predictions"] == STDOUT:
-        return False
-    parts = data if isinstance(data, list | tuple) else [data]
-    has_files = isinstance(data, readers.Source) and bool(data.files)
-    are_paths = has_files or all(isinstance(path, str | os.PathLike) for path in parts)
-    has_vectors = arguments["y"] is not None or not isinstance(arguments["weight"], str | int | None)
-    output = arguments["output"]
-    is_apart = output is None or os.path.realpath(output) != os.path.realpath(checkpoint)
-    return are_paths and not has_vectors and is_apart
 
 
 def _run(trainer: Trainer, log: EventLog, output: Path | None, *, compact: bool) -> Model:

@@ -1,50 +1,66 @@
-"""Files of columns (Parquet, Arrow, ORC) written again with predictions behind their columns."""
+"""Batches of columns with predictions, of files of columns (Parquet, Arrow, ORC) or of text, written by pyarrow."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute, parquet, types
+from pyarrow import csv as arrow_csv
 
 from ftprl.data import partitions
-from ftprl.data.column_files import open_column_file, read_part
-from ftprl.data.files import shown, suffixes
+from ftprl.data.column_files import ColumnFile
+from ftprl.data.files import shown
 from ftprl.errors import BadFormat, InvalidInput
-from ftprl.training.records import refused_field
+from ftprl.training.records import COLUMN, refused_field
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_COLUMN = "prediction"
 _UNQUOTED = re.compile("[\t\r\n]")  # what a field without quotes cannot have
-_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
-def record_batches(files: Sequence[str], format: str) -> Iterator[pa.RecordBatch]:
-    """All rows of files of columns, with every column and the keys of their partitions; all with one schema."""
-    import pyarrow as pa
+# ---- reading ----
 
+
+def of_files(files: Sequence[str], format: str, numbers: Iterable[list[bytes]]) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of files of columns with the numbers behind them; a row that was left out has an empty text."""
+    waiting: list[bytes] = []
+    predictions = iter(numbers)
+    for batch in _record_batches(files, format):
+        while len(waiting) < len(batch):
+            waiting += next(predictions)
+        own, waiting = waiting[: len(batch)], waiting[len(batch) :]
+        if COLUMN in batch.schema.names:
+            raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")
+        yield batch.append_column(COLUMN, pa.array([float(text) if text else None for text in own], pa.float64()))
+    for _ in predictions:
+        pass  # rows that could not be read at the end of the data are named by the reader
+
+
+def _record_batches(files: Sequence[str], format: str) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of files, with every column and the keys of their partitions; all with one schema."""
     schema: pa.Schema | None = None
-    types = {field.name: field.type for field in partitions.fields_of(files)}
+    key_types = {field.name: field.type for field in partitions.fields_of(files)}
     for file in files:
-        with closing(open_column_file(file, format)) as opened:
+        with closing(ColumnFile(file, format)) as opened:
             keys = {key: value for key, value in partitions.keys_of(file).items() if key not in opened.schema.names}
             for group in range(opened.groups):
-                for batch in read_part(file, format, opened, group, opened.schema.names, threads=False):
+                for batch in opened.batches(group, opened.schema.names):
                     for key, value in keys.items():
-                        own = int(value) if value is not None and pa.types.is_integer(types[key]) else value
-                        batch = batch.append_column(key, pa.repeat(pa.scalar(own, types[key]), len(batch)))
+                        own = int(value) if value is not None and types.is_integer(key_types[key]) else value
+                        batch = batch.append_column(key, pa.repeat(pa.scalar(own, key_types[key]), len(batch)))
                     schema = schema or batch.schema
                     yield _cast(batch, schema, f"{shown(file)}: {opened.part} {group}")
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:
-    import pyarrow as pa
-
     if batch.schema == schema:
         return batch
     try:
@@ -56,96 +72,62 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatc
         ) from None
 
 
-def append_columns(numbers: Iterable[list[bytes]], files: Sequence[str], format: str, path: str, out: Any) -> None:
-    """Write all rows with the text of their predictions, which is empty for a row that was left out."""
-    import pyarrow as pa
-
-    waiting: list[bytes] = []
-    predictions = iter(numbers)
-    writer: Any = None
-    for batch in record_batches(files, format):
-        while len(waiting) < len(batch):
-            waiting += next(predictions)
-        own, waiting = waiting[: len(batch)], waiting[len(batch) :]
-        if _COLUMN in batch.schema.names:
-            raise InvalidInput(f"--append needs data without a column {_COLUMN!r}, got one; rename it.")
-        values = pa.array([float(text) if text else None for text in own], pa.float64())
-        batch = batch.append_column(_COLUMN, values)
-        writer = writer or _writer(batch.schema, path, out)
-        writer(batch)
-    writer = writer or _writer(_empty_schema(files, format), path, out)  # a file without rows has its columns
-    writer(None)
-    for _ in predictions:
-        pass  # rows that could not be read at the end of the data are named by the reader
-
-
-def _empty_schema(files: Sequence[str], format: str) -> pa.Schema:
-    """The columns of files that have no rows, and the prediction."""
-    import pyarrow as pa
-
-    with closing(open_column_file(files[0], format)) as opened:
+def schema_of_files(files: Sequence[str], format: str) -> pa.Schema:
+    """Return the columns of files that have no rows, and the prediction."""
+    with closing(ColumnFile(files[0], format)) as opened:
         schema = opened.schema
     keys = [field for field in partitions.fields_of(files) if field.name not in schema.names]
-    return pa.schema([*schema, *keys, pa.field(_COLUMN, pa.float64())])
+    return pa.schema([*schema, *keys, pa.field(COLUMN, pa.float64())])
 
 
-def _writer(schema: pa.Schema, path: str, out: Any) -> Any:
-    suffix = suffixes(path)[0]
-    if suffix in _SEPARATORS:
-        return _table_writer(schema, _SEPARATORS[suffix], out)
-    return _parquet_writer(schema, out) if suffix == ".parquet" else lambda batch: _write_json(batch, out)
+# ---- writing ----
 
 
-def _parquet_writer(schema: pa.Schema, out: Any) -> Any:
-    from pyarrow import parquet
+def write(batches: Iterator[pa.RecordBatch], empty: Callable[[], pa.Schema], suffix: str, out: Any) -> None:
+    """Write batches in the format of a file extension; without any, a file with the columns `empty`."""
+    first = next(batches, None)
+    schema = empty() if first is None else first.schema
+    rows = batches if first is None else chain([first], batches)
+    if suffix == ".parquet":
+        with parquet.ParquetWriter(out, schema) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+    elif suffix in (".jsonl", ".ndjson"):
+        for row in (row for batch in rows for row in batch.to_pylist()):
+            out.write((json.dumps(_as_json(row), ensure_ascii=False, default=_json) + "\n").encode())
+    else:
+        _write_table(rows, schema, out, is_csv=suffix == ".csv")
 
-    writer = parquet.ParquetWriter(out, schema)
 
-    def write(batch: pa.RecordBatch | None) -> None:
-        if batch is None:
-            writer.close()
-        else:
-            writer.write_batch(batch)
-
-    return write
-
-
-def _table_writer(schema: pa.Schema, sep: str, out: Any) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    several = next((field for field in schema if pa.types.is_nested(field.type)), None)
+def _write_table(batches: Iterator[pa.RecordBatch], schema: pa.Schema, out: Any, *, is_csv: bool) -> None:
+    several = next((field for field in schema if types.is_nested(field.type)), None)
     if several is not None:
         raise InvalidInput(
             f"--append needs .parquet or .jsonl for lists and structures, got column {shown(several.name)[:40]!r} of"
             f" type {several.type}; rename the file."
         )
-    text_schema = pa.schema(
-        [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
-    )
-    if sep == "\t":
-        for name in text_schema.names:
-            if _UNQUOTED.search(name):
-                raise refused_field(name, name)
-        out.write("\t".join(text_schema.names).encode() + b"\n")
-        return lambda batch: None if batch is None else out.write(_tsv(_as_text(batch, text_schema)))
-    writer = csv.CSVWriter(out, text_schema, write_options=csv.WriteOptions(delimiter=sep, quoting_style="needed"))
-
-    def write(batch: pa.RecordBatch | None) -> None:
-        if batch is None:
-            writer.close()
-        else:
-            writer.write_batch(_as_text(batch, text_schema))
-
-    return write
+    schema = pa.schema([f.with_type(f.type.value_type) if types.is_dictionary(f.type) else f for f in schema])
+    if is_csv:
+        head = io.StringIO()
+        csv.writer(head, lineterminator="\n").writerow(schema.names)
+        out.write(head.getvalue().encode())
+        options = arrow_csv.WriteOptions(include_header=False, quoting_style="needed")
+        with arrow_csv.CSVWriter(out, schema, write_options=options) as writer:
+            for batch in batches:
+                writer.write_batch(_as_text(batch, schema))
+        return
+    for name in schema.names:
+        if _UNQUOTED.search(name):
+            raise refused_field(name, name)
+    out.write("\t".join(schema.names).encode() + b"\n")
+    for batch in batches:
+        out.write(_tsv(_as_text(batch, schema)))
 
 
 def _as_text(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with these types; bytes must be text, since a table of text has no others."""
-    import pyarrow as pa
-
+    """Return the batch with these types; bytes must be text, since a table of text has no others."""
     for field, column in zip(batch.schema, batch.columns, strict=True):
-        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+        if types.is_binary(field.type) or types.is_large_binary(field.type):
             try:
                 column.cast(pa.large_string())
             except pa.ArrowInvalid:
@@ -157,10 +139,7 @@ def _as_text(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _tsv(batch: pa.RecordBatch) -> bytes:
-    """Lines of tab-separated text, which has no quotes."""
-    import pyarrow as pa
-    from pyarrow import compute
-
+    """Return lines of tab-separated text, which has no quotes."""
     texts = [compute.fill_null(column.cast(pa.string()), "") for column in batch.columns]
     for name, column in zip(batch.schema.names, texts, strict=True):
         bad = column.filter(compute.match_substring_regex(column, _UNQUOTED.pattern))
@@ -169,13 +148,8 @@ def _tsv(batch: pa.RecordBatch) -> bytes:
     return "".join(f"{line}\n" for line in compute.binary_join_element_wise(*texts, "\t").to_pylist()).encode()
 
 
-def _write_json(batch: pa.RecordBatch | None, out: Any) -> None:
-    for row in () if batch is None else batch.to_pylist():
-        out.write((json.dumps(_as_json(row), ensure_ascii=False, default=_json) + "\n").encode())
-
-
 def _as_json(value: Any) -> Any:
-    """A value that ftprl reads back as it is: a pair of a map as an object with `key` and `value`, NaN as null."""
+    """Return a value that ftprl reads back as it is: pairs of a map as objects with `key` and `value`, NaN as null."""
     if isinstance(value, dict):
         return {key: _as_json(inner) for key, inner in value.items()}
     if isinstance(value, tuple):
@@ -186,7 +160,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _json(value: Any) -> str | float:
-    """Dates as in ISO 8601, bytes as text, decimal numbers as numbers."""
+    """Return dates as in ISO 8601, bytes as text, decimal numbers as numbers."""
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
     if isinstance(value, Decimal):

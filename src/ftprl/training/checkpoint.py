@@ -8,36 +8,12 @@ from typing import Any, final
 
 from ftprl.confidence import RunMonitor
 from ftprl.data import Source
-from ftprl.data.files import is_uri
 from ftprl.errors import BadModel, FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
 from ftprl.training.delay import Waiting
 from ftprl.training.predictions import Predictions
 from ftprl.training.run_settings import RunSettings
 from ftprl.training.run_state import RunState
-
-
-def check_shared(uri: str) -> None:
-    """Raise before any work is done if checkpoints could not be written to a shared path."""
-    from ftprl.cluster.versions import VersionedFolder
-
-    VersionedFolder(uri, "checkpoint").check()
-
-
-def load_resumed(path: str) -> Model:
-    """The model or checkpoint in a file, or the last checkpoint that is complete on a shared path."""
-    if not is_uri(path):
-        return Model.load(path)
-    from ftprl.cluster.versions import VersionedFolder
-
-    body = VersionedFolder(path, "resume").latest()
-    if body is None:
-        raise InvalidInput(
-            f"resume= needs a path with a checkpoint, got {path!r} without one that is complete; check its name, or"
-            " start anew.",
-            option="resume",
-        )
-    return Model.from_bytes(body, path)
 
 
 @final
@@ -95,10 +71,7 @@ class Checkpoints:
     def write(
         self, model: Model, state: RunState, predictions: Mapping[str, Any] | None, waiting: Waiting | None
     ) -> str:
-        """Save the model with the state of the run, what is known of its predictions, and the rows that wait.
-
-        Returns the path.
-        """
+        """Save the model with the state of the run, of its predictions and the rows that wait; returns the path."""
         options = self._options
         assert options.checkpoint is not None
         model.checkpoint = {
@@ -107,17 +80,12 @@ class Checkpoints:
             "delay": options.delay,
             "fingerprint": self._fingerprint,
             "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
-            "predictions": None if predictions is None else dict(predictions),
+            "predictions": predictions,
             "state": state.to_dict(),
         }
         model.waiting = {} if waiting is None else waiting.tensors()
         try:
-            if is_uri(options.checkpoint):
-                from ftprl.cluster.versions import VersionedFolder  # most checkpoints are files of this machine
-
-                VersionedFolder(options.checkpoint, "checkpoint").write(model.write)
-            else:
-                model.save(options.checkpoint)
+            model.save(options.checkpoint)
         finally:
             model.checkpoint, model.waiting = None, {}
         self._written = time.monotonic()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 from ftprl.atomic import replacing
 from ftprl.data.files import shown
 from ftprl.data.packing import packed
-from ftprl.data.remote import Workers
+from ftprl.data.source import Workers
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.training.predict import Lines

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
@@ -37,13 +38,17 @@ class _Abandoned(Exception):
 
 
 @final
-class PredictionsFile:
-    """Text that is added block by block: `complete` puts it in its place, `close` without that leaves nothing there.
+class Predictions:
+    """The progressive predictions of a run, in the order of its rows, from row number `rows` on.
 
-    `kept` says that a checkpoint may refer to it; `saved` is what `save` returned for the checkpoint that is resumed.
+    `complete` puts the file in its place, `close` without that leaves nothing there. `kept` says that a checkpoint may
+    refer to the file; `saved` is what `save` returned for the checkpoint that is resumed.
     """
 
-    def __init__(self, path: str, *, kept: bool, saved: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self, path: str, model: Model, source: Source, rows: int, *, kept: bool, saved: Mapping[str, Any] | None
+    ) -> None:
+        self._model, self._source, self._lines = model, source, AlignedLines(rows)
         self._path, self._stack, self._is_saved = path, ExitStack(), saved is not None
         self._bytes, self._crc = (0, 0) if saved is None else (int(saved["bytes"]), int(saved["crc32"]))
         check_packing("predictions=", path)
@@ -53,10 +58,16 @@ class PredictionsFile:
             self._check_unfinished(self._unfinished)
         self._out: Any = None
 
-    @property
-    def is_shown(self) -> bool:
-        """Whether somebody may read along: it is standard output."""
-        return self._path == STDOUT
+    @classmethod
+    def of(
+        cls, options: RunSettings, model: Model, source: Source, rows: int, checkpoint: Mapping[str, Any] | None
+    ) -> Predictions | None:
+        """Return those of a run, if they were asked for."""
+        if options.predictions is None:
+            return None
+        saved = None if checkpoint is None else checkpoint["predictions"]
+        kept = options.checkpoint is not None or saved is not None
+        return cls(options.predictions, model, source, rows, kept=kept, saved=saved)
 
     def open(self) -> None:
         """Open the file, if it is not open."""
@@ -73,11 +84,20 @@ class PredictionsFile:
             self._out.truncate(self._bytes)
             self._out.seek(self._bytes)
 
-    def write(self, text: bytes) -> None:
-        """Add some lines."""
+    def add(self, batch: Batch, scores: Vector) -> None:
+        """Write the predictions of some rows, and empty lines for those that were left out before them."""
+        self._lines.leave_out(self._source.take_left_out())
+        self._write(self._lines.lines(batch.first_row, shown_predictions(self._model, scores), batch.tags))
+
+    def end(self, rows: int) -> None:
+        """Write empty lines for the rows that were left out at the end of the data, behind `rows` others."""
+        self._lines.leave_out(self._source.take_left_out())
+        self._write(self._lines.up_to(rows) + self._lines.end())
+
+    def _write(self, text: bytes) -> None:
         with self._named():
             self._out.write(text)
-            if self.is_shown:
+            if self._path == STDOUT:
                 self._out.flush()
         self._bytes, self._crc = self._bytes + len(text), zlib.crc32(text, self._crc)
 
@@ -87,12 +107,14 @@ class PredictionsFile:
         try:
             yield
         except OSError as error:
-            if error.filename is not None or self.is_shown:
+            if error.filename is not None or self._path == STDOUT:
                 raise
             raise OSError(error.errno, error.strerror, self._path) from None
 
-    def save(self) -> dict[str, int]:
-        """See all of it written to the disk; returns what a checkpoint has to know."""
+    def save(self, state: RunState) -> dict[str, int]:
+        """See all lines up to the row of the state written to the disk; returns what a checkpoint has to know."""
+        if state.passes_done == 0:
+            self._write(self._lines.up_to(state.rows))
         if self._unfinished is not None:
             with self._named():
                 self._out.flush()
@@ -105,9 +127,12 @@ class PredictionsFile:
         with self._named():
             self._out.flush()
         if self._unfinished is not None:
-            with replacing(self._path) as target, packed(target, self._path) as out:
-                for block in _blocks(self._unfinished):
-                    out.write(block)
+            with (
+                self._unfinished.open("rb") as written,
+                replacing(self._path) as target,
+                packed(target, self._path) as out,
+            ):
+                shutil.copyfileobj(written, out, _BLOCK)
         self._stack.close()
         if self._unfinished is not None:
             self._unfinished.unlink()
@@ -150,64 +175,11 @@ class PredictionsFile:
         return written
 
 
-@final
-class Predictions:
-    """The progressive predictions of a run, in the order of its rows."""
-
-    def __init__(self, file: PredictionsFile, model: Model, source: Source, rows: int) -> None:
-        self._file, self._model, self._source, self._lines = file, model, source, AlignedLines(rows)
-
-    @classmethod
-    def of(
-        cls, options: RunSettings, model: Model, source: Source, rows: int, checkpoint: Mapping[str, Any] | None
-    ) -> Predictions | None:
-        """Those of a run, if they were asked for, from row number `rows` on."""
-        if options.predictions is None:
-            return None
-        saved = None if checkpoint is None else checkpoint["predictions"]
-        kept = options.checkpoint is not None or saved is not None
-        return cls(PredictionsFile(options.predictions, kept=kept, saved=saved), model, source, rows)
-
-    def open(self) -> None:
-        """Open the file."""
-        self._file.open()
-
-    def add(self, batch: Batch, scores: Vector) -> None:
-        """Write the predictions of some rows, and empty lines for those that were left out before them."""
-        self._lines.leave_out(self._source.take_left_out())
-        self._file.write(self._lines.lines(batch.first_row, shown_predictions(self._model, scores), batch.tags))
-
-    def end(self, rows: int) -> None:
-        """Write empty lines for the rows that were left out at the end of the data, behind `rows` others."""
-        self._lines.leave_out(self._source.take_left_out())
-        self._file.write(self._lines.up_to(rows) + self._lines.end())
-
-    def save(self, state: RunState) -> dict[str, int]:
-        """What a checkpoint has to know, with all lines up to its row written."""
-        if state.passes_done == 0:
-            self._file.write(self._lines.up_to(state.rows))
-        return self._file.save()
-
-    def complete(self) -> None:
-        """Put the file in its place."""
-        self._file.complete()
-
-    def close(self) -> None:
-        """Close the file; one that is not complete is not left in its place."""
-        self._file.close()
-
-
 def stdout() -> BinaryIO:
     """Standard output with a buffer: without one, a write to a full disk may stop half way and say nothing."""
     sys.stdout.flush()
     raw: Any = sys.stdout.buffer
     return open(raw.fileno(), "wb", closefd=False) if isinstance(raw, io.RawIOBase) else raw
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            yield block
 
 
 def _crc_of(file: Any, most: int, copy: bytearray | None = None) -> tuple[int, int]:

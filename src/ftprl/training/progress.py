@@ -11,7 +11,7 @@ from ftprl.linear.totals import LossTotals
 from ftprl.training.run_state import RunState, minus
 
 if TYPE_CHECKING:
-    from ftprl.confidence import ResidualSummary, RunConfidence, RunMonitor
+    from ftprl.confidence import RunMonitor
 
 
 def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:
@@ -28,27 +28,11 @@ def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:
     }
 
 
-def confidence_fields(confidence: RunConfidence | None) -> dict[str, Any]:
-    """What to expect of rows to come, as an event has it: null before the first row.
-
-    >>> confidence_fields(None)
-    {'confidence': None}
-    """
-    return {"confidence": None if confidence is None else confidence.to_dict()}
-
-
-def residual_fields(residuals: ResidualSummary | None) -> dict[str, Any]:
-    """The residuals of a regression run, as an event has them; nothing for two classes.
-
-    >>> residual_fields(None)
-    {}
-    """
-    return {} if residuals is None else {"residuals": residuals.to_dict()}
-
-
 def monitored_fields(monitor: RunMonitor) -> dict[str, Any]:
-    """What a run's monitor knows after its rows so far, as an event has it."""
-    return {**confidence_fields(monitor.confidence()), **residual_fields(monitor.residuals())}
+    """Return what to expect of rows to come, null before the first row, and the residuals of a regression run."""
+    confidence, residuals = monitor.confidence(), monitor.residuals()
+    fields = {"confidence": None if confidence is None else confidence.to_dict()}
+    return fields if residuals is None else {**fields, "residuals": residuals.to_dict()}
 
 
 @final

@@ -18,9 +18,11 @@ from ftprl.data.tables import Dialect
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 
+COLUMN = "prediction"
 OF_LINES = ("label", "weight", "tag", "features")  # the columns of VW text and libsvm
 
 Values = list[Any]
+Block = tuple[Sequence[bytes], Sequence[bytes]]  # the text of some rows, and that of their predictions
 
 
 @final
@@ -63,6 +65,36 @@ def fields_of(dialect: Dialect, records: Sequence[bytes]) -> Iterator[list[str]]
     sep, quote, _ = dialect
     quoting: Any = csv.QUOTE_NONE if quote is None else csv.QUOTE_MINIMAL
     return csv.reader(map(text_of, records), delimiter=sep, quotechar=quote, quoting=quoting)
+
+
+def values_of(table: Table, block: Block, *, keeps_left_out: bool) -> Iterator[Values]:
+    """Yield the values of some rows with the prediction behind them.
+
+    A row that was left out has no prediction, and its values only with `keeps_left_out`, where they can be read.
+    """
+    records, predictions = block
+    for fields, prediction in zip(table.values(records), predictions, strict=True):
+        if not prediction and not (keeps_left_out and len(fields) == len(table.names)):
+            yield [None] * (len(table.names) + 1)
+            continue
+        if len(fields) != len(table.names):
+            raise _refused_row(table, fields)
+        pairs = zip(fields, table.names, strict=True)
+        row: list[Any] = [
+            number_of(field) if name in table.numeric and not isinstance(field, list) else field
+            for field, name in pairs
+        ]
+        yield [*row, float(prediction) if prediction else None]
+
+
+def _refused_row(table: Table, fields: Sequence[Any]) -> InvalidInput:
+    """Return the error of a row that was predicted and cannot be written."""
+    if table.dialect is None:
+        return InvalidInput("--append needs JSON that Python reads, got a row with a number such as 01; write .jsonl.")
+    return InvalidInput(
+        f"--append needs rows of {len(table.names)} fields, got {len(fields)} in {fields!r:.100}; check the quotes, or"
+        " write CSV."
+    )
 
 
 def text_of(record: bytes) -> str:

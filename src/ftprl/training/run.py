@@ -10,7 +10,6 @@ from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event
 from ftprl.runlog.yardstick import compared, root_mean_square
-from ftprl.training.progress import confidence_fields
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,11 +65,8 @@ class Run:
         """The certificate of all rows the model ever learned, against its own weights; needs `receipt=True`."""
         from ftprl.receipt.cell_groups import CellGroups
         from ftprl.receipt.certificate import own_certificate
-        from ftprl.receipt.provenance import provenance_of
 
-        record = provenance_of(self.model)
-        unit_values, cells = record is not None and record.unit_values, CellGroups.of_model(self.model)
-        certificate = own_certificate(self.model.engine, unit_values=unit_values, cells=cells)
+        certificate = own_certificate(self.model.engine, cells=CellGroups.of_model(self.model))
         return certificate.with_confidence(self.confidence)
 
     @property
@@ -170,5 +166,5 @@ class Run:
             "seconds": self.seconds,
             "model": self.path,
             "failed_checkpoints": self.failed_checkpoints,
-            **confidence_fields(self.confidence),
+            "confidence": None if self.confidence is None else self.confidence.to_dict(),
         }

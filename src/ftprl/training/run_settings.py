@@ -54,6 +54,8 @@ class RunSettings(NamedTuple):
     threads: int | None = None
     predictions: str | None = None
     delay: int | None = None
+    engine: str = "local"
+    compact: bool = False
 
     @property
     def needs_digest(self) -> bool:

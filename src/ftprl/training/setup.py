@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ftprl import data as readers
@@ -14,23 +14,25 @@ from ftprl.data.options import DIM
 from ftprl.data.parts import Parts
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import InvalidInput
+from ftprl.linear.bounds import parse_bounds
 from ftprl.linear.name_budget import BUDGET, parse_budget
 from ftprl.linear.spec import Spec
 from ftprl.losses import CLASS_LOSSES, LOSSES, check_tau
 from ftprl.options import names
 from ftprl.options.checks import check_values
 
-# All else is imported in the functions: data is parsed ahead before its model is made (`ftprl.training.api`).
+# All else is imported in the functions: data that is refused needs none of it.
 if TYPE_CHECKING:
     from ftprl.linear.classes import ClassTable
     from ftprl.linear.model import Model
     from ftprl.linear.names import Names
 
-# `bits` says how many cells there are, data in memory how many columns.
-SPEC = (*(name for name in names("model") if name not in ("classes", "bits", "admit")), "dim")
+# `bits` says how many cells there are, data in memory how many columns; bounds of "*" are `lower` and `upper`.
+SPEC = (*(name for name in names("model") if name not in ("classes", "bits", "admit")), "dim", "lower", "upper")
 READING = names("data")
 _OPEN = (*READING, "y")  # what is passed on to `ftprl.data.open`
 _COLUMNS = (*BESIDE, "ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
+_EVERY = "*"  # the pattern of bounds that fits every feature
 _NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
 Options = Mapping[str, Any]
 
@@ -40,11 +42,33 @@ def model_options(arguments: Options) -> dict[str, Any]:
     options = {name: arguments[name] for name in SPEC if arguments.get(name) is not None}
     reading = {name: arguments[name] for name in (*READING, "y") if arguments.get(name) is not None}
     options |= {name: value for name, value in reading.items() if not (isinstance(value, tuple) and value == ())}
+    if options.get("bounds"):
+        options |= _parsed_bounds(options["bounds"])
     bits = arguments.get("bits")
     if bits is not None:
         check_values({"bits": bits})
         options["dim"] = 2 ** int(bits)
     return options
+
+
+def _parsed_bounds(value: object) -> dict[str, Any]:
+    """Return the bounds of names, and those of `*`, which all weights but the intercept have, as `lower` and `upper`.
+
+    >>> _parsed_bounds({"price": (0, None), "*": (-1, 1)})
+    {'bounds': (('price', 0.0, inf),), 'lower': -1.0, 'upper': 1.0}
+    """
+    bounds = parse_bounds(value)
+    every = [(lower, upper) for name, lower, upper in bounds if name == _EVERY]
+    options: dict[str, Any] = {"bounds": tuple(entry for entry in bounds if entry[0] != _EVERY)}
+    if every:
+        options["lower"], options["upper"] = max(lower for lower, _ in every), min(upper for _, upper in every)
+        if not options["lower"] <= options["upper"]:
+            raise InvalidInput(f"bounds= needs ranges of * that meet, got {_shown_range(options)}; drop one of them.")
+    return options
+
+
+def _shown_range(options: Options) -> str:
+    return f"*={options['lower']:g}:{options['upper']:g}"
 
 
 def _pick(options: Options, wanted: tuple[str, ...]) -> dict[str, Any]:
@@ -57,12 +81,10 @@ def new_model(
     receipt: bool,
     names: object = None,
     classes: Any = None,
-    opened: Callable[[readers.Source], object] | None = None,
 ) -> tuple[Model, readers.Source]:
     """A model that has learned nothing, and its data; `names` is the budget for the names of features.
 
-    `classes` are how many there may be, or their labels. `opened` is called with the data once it is open and all is
-    known that can be refused about it.
+    `classes` are how many there may be, or their labels.
     """
     budget = BUDGET if names is None else parse_budget(names)
     settings = {"scale": "auto", **_pick(options, SPEC)}
@@ -73,8 +95,6 @@ def new_model(
     settings = _with_additions(settings)
     if isinstance(data, readers.Source):
         spec = _spec_for(data, options, settings)
-        if opened is not None:
-            opened(data)
         return _new(spec, receipt, data, budget, table), data
     spec = Spec(**settings)
     source = readers.open(
@@ -91,8 +111,6 @@ def new_model(
         from ftprl.data.tables import without_label
 
         raise without_label(list(columns), source.describe().format)
-    if opened is not None:
-        opened(source)
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
     return _new(spec, receipt, source, budget, table), source
 
@@ -133,7 +151,7 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
     if table is not None:
         settings |= {"loss": "softmax", "classes": table.most}
     spec = Spec(**_with_additions(settings))
-    from ftprl.data.frame_opening import settings_of_names  # only here: training on files does without
+    from ftprl.data.memory_tables import plan_of_names  # only here: training on files does without
 
     dtype = "float64" if spec.float64 else "float32"
     reading = readers.ReadingOptions(
@@ -141,7 +159,7 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
     )
     reading.check()
     engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
-    return Model(engine, settings_of_names(reading).to_dict(), names=Names(BUDGET), classes=table)
+    return Model(engine, plan_of_names(reading).to_dict(), names=Names(BUDGET), classes=table)
 
 
 def _names(source: readers.Source, budget: int) -> Names | None:
@@ -175,18 +193,17 @@ def _check_tau(settings: Options) -> None:
         check_tau(settings["tau"], settings.get("loss", "logistic"))
 
 
-def set_admission(model: Model, rule: str | None, *, is_new: bool) -> None:
-    """Have a new model leave rare features out by this rule; one that is resumed goes on with its own."""
-    if rule is None:
+def set_admission(model: Model, rows: int | None, *, is_new: bool) -> None:
+    """Have a new model learn a feature only behind so many rows that have it; a resumed one goes on as it was."""
+    if rows is None:
         return
+    check_values({"admit": rows})
     from ftprl.linear.admission import Admission
-    from ftprl.linear.admission import parse as parse_admission
 
-    parse_admission(rule)
     if is_new:
-        model.admission = Admission(rule, model.engine.spec.dim)
-    elif model.admission is None or parse_admission(model.admission.rule) != parse_admission(rule):
-        raise _changed("admit", rule, None if model.admission is None else model.admission.rule)
+        model.admission = Admission(rows, model.engine.spec.dim)
+    elif model.admission is None or model.admission.after != rows:
+        raise _changed("admit", rows, None if model.admission is None else model.admission.after)
 
 
 def _spec_for(source: readers.Source, options: Options, settings: Options) -> Spec:
@@ -267,14 +284,12 @@ def _check_classes(old: Model, classes: Any) -> None:
 
 def _check_spec(spec: Spec, options: Options) -> None:
     """Refuse a setting of the model that differs from what it was trained with."""
-    from ftprl.linear.bounds import parse_bounds
-
     kept = {field: getattr(spec, field) for field in (*SPEC, "retired", "classes")}
     for name, value in _pick(options, SPEC).items():
         if name == "scale":  # those of today, or those it began with
             same = Spec(scale=value).scales in (spec.scales, tuple(sorted(spec.scales + spec.retired)))
-        elif name == "bounds":  # others may not go with what the model has
-            same = parse_bounds(value) == spec.bounds
+        elif name in ("bounds", "lower", "upper"):  # others may not go with what the model has
+            same = value == getattr(spec, name)
         elif name == "loss" and value in LOSSES:  # another one may need classes, or none
             same = value == spec.loss
         else:
@@ -285,6 +300,8 @@ def _check_spec(spec: Spec, options: Options) -> None:
                 " drop it.",
                 option="bits",
             )
+        if not same and name in ("lower", "upper"):
+            raise _changed("bounds", _shown_range(options), _shown_range({"lower": spec.lower, "upper": spec.upper}))
         if not same:
             raise _changed(name, value, getattr(spec, name))
 

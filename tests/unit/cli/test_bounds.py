@@ -101,7 +101,7 @@ def test_names_that_share_cells_are_counted(
     assert f"{shared} of {cells} weights with bounds are shared by several names" in err
     assert 0 < (shared or 0) <= cells <= 256
     assert model.engine.weights().max() <= 0.1 or cells < 256
-    assert run([*call, "--no-names"]) == 0
+    assert run([*call, "--names", "0"]) == 0
     assert ftprl.load("m").shared_bounds == (cells, None)
 
 

@@ -81,7 +81,7 @@ def test_a_command_imports_no_other_and_no_readers_that_it_does_not_need(tmp_pat
     code = (
         "import sys; from ftprl.cli.app import run\n"
         f"assert run(['train', {str(tmp_path / 'a.vw')!r}, '-o', {str(tmp_path / 'm')!r}, '-q', '--bits', '8']) == 0\n"
-        "unused = {'rich', 'pyarrow', 'ftprl.cli.predict', 'ftprl.data.frame_source', 'ftprl.data.memory'}\n"
+        "unused = {'rich', 'pyarrow', 'ftprl.cli.predict', 'ftprl.data.table_source', 'ftprl.data.memory_tables'}\n"
         "assert not unused & set(sys.modules), unused & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

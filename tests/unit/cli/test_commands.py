@@ -131,7 +131,7 @@ def test_a_table_shows_how_it_was_read(capsys: Capture) -> None:
 
 
 def test_every_option_arrives() -> None:
-    options = "--loss squared --bits 9 --scale 0.3 --l1 0.01 --l2 0.02 --lower -1 --upper 2 --seed 7 --float64"
+    options = "--loss squared --bits 9 --scale 0.3 --l1 0.01 --l2 0.02 --bound *=-1:2 --seed 7 --float64"
     assert ftprl("train", "log.vw", "-o", "m", "-q", "--no-intercept", *options.split()) == 0
     spec = load("m").engine.spec
     assert (spec.loss, spec.dim, spec.scale, spec.l1, spec.l2) == ("squared", 512, 0.3, 0.01, 0.02)
@@ -295,7 +295,7 @@ BAD = [
     (["train", "log.unknown"], ["log.unknown", "no such file"]),
     (["train", "log.vw", "--loss", "best"], ["--loss", "'best'", "logistic"]),
     (["train", "log.vw", "--scale", "0"], ["--scale", "0.0"]),
-    (["train", "log.vw", "--lower", "2", "--upper", "1"], ["--lower 2.0", "--upper 1.0"]),
+    (["train", "log.vw", "--bound", "*=2:", "--bound", "*=:1"], ["--bound", "*=2:1"]),
     (["train", "log.vw", "--bits", "40"], ["--bits", "40"]),
     (["train", "log.vw", "--every", "5"], ["--every", "--checkpoint"]),
     (["train", "log.vw", "--every", "soon", "--checkpoint", "c"], ["--every", "'soon'", "30s"]),
@@ -385,7 +385,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_gets_a_line_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr("ftprl.cli.live.REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr("ftprl.cli.output.REFRESH_SECONDS", 0.0)
     assert ftprl(*TRAIN) == 0
     text = screen.getvalue()
     assert "rows/s" in text

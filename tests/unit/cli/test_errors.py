@@ -66,12 +66,10 @@ TABLE = {
     "--dim": ["demo --dim 0"],
     "--seed": [f"{T} --seed -1", f"{T} --seed 99999999999999999999999", "train c.vw -o x --resume m --seed 3",
                "generate clicks -o x.vw --seed -1", "demo --seed -1"],
-    "--lower": [f"{T} --lower nan", f"{T} --lower 1 --upper 0", f"{T} --lower inf", f"{T} --upper=-inf"],
-    "--upper": [f"{T} --upper nan"],
     "--bound": [f"{T} --bound {value}" for value in ("x", "x=1", "x=1:0", "x=a:", "=0:", "x=:nan")]
-    + [f"{T} --bound '*=1:' --bound '*=:0'", f"{T} --bound '*=1:' --upper 0"]
+    + [f"{T} --bound '*={value}'" for value in ("nan:", "1:0", "inf:", ":-inf", ":nan", ":x")]
+    + [f"{T} --bound '*=1:' --bound '*=:0'", "train c.vw -o x --resume m --bound *=0:"]
     + ["train c.vw -o x --resume m --bound x=0:"],
-    "Invalid value for '--upper'": [f"{T} --upper x"],
     "--scale": [f"{T} --scale {value}" for value in ("0", "x", "-1", "0.1,0.1", "0.2,0.1", "1,x", ",", "nan", "''")]
     + ["train c.vw -o x --resume m --scale 3"],
     "--l1": [f"{T} --l1 {value}" for value in ("-1", "inf", "1e-40")],
@@ -88,10 +86,10 @@ TABLE = {
     "--every": [f"{T} --every 5", *(f"{T} --checkpoint c --every {value}" for value in ("0", "-5s", "5x", "''"))],
     "--resume": ["train c.csv -o x --resume k", "train c.vw c.vw -o x --resume k"]
     + [f"train c.vw -o x --resume {file}" for file in ("nope", "junk", "empty", "d", "r")],
-    "--threads": [f"{T} --threads -1", f"{T} --threads 99999999999999999999"],
-    "--engine": [f"{T} --engine spark", "train - --format vw -o x --engine ray", "predict m - --engine ray"],
-    "--address": [f"{T} --address auto", f"{T} --engine ray --address 127.0.0.1:9"],
-    "--workers": [f"{T} --workers 2", f"{T} --engine ray --workers 0", "evaluate m c.vw --workers 2"],
+    "--threads": [f"{T} --threads -1", f"{T} --threads 99999999999999999999", f"{T} --engine ray --threads 0",
+                  "predict m c.vw --threads -1"],
+    "--engine": [f"{T} --engine spark", "train - --format vw -o x --engine ray", "predict m - --engine ray",
+                 "evaluate m c.vw --engine spark"],
     "Invalid value for '--threads'": [f"{T} --threads x"],
     "--output": ["train c.vw -o d", "train c.vw -o no/x", "train c.vw -o ''", "train c.vw -o c.vw", f"{T} --events x",
                  "predict m c.vw -o d", "predict m c.vw -o no/x", "certify m -o d", "certify m -o no/r",
@@ -101,9 +99,9 @@ TABLE = {
     "Missing option '--output' / '-o'": ["train c.vw", "generate clicks"],
     "--compact": [f"{T} --compact --receipt", f"{T} --compact --checkpoint x"],
     "--names": [f"{T} --names x", f"{T} --names -1"],
-    "--no-names": [f"{T} --names 1MB --no-names"],
-    "--admit": [f"{T} --admit often", f"{T} --admit count:0", f"{T} --admit poisson:2",
-                f"{T} --admit count:1 --receipt", "train c.vw -o x --resume m --admit count:1"],
+    "--admit": [f"{T} --admit 0", f"{T} --admit 255", f"{T} --admit 1 --receipt",
+                "train c.vw -o x --resume m --admit 1"],
+    "Invalid value for '--admit'": [f"{T} --admit often"],
     "--cache": [f"{T} --cache d", f"{T} --cache no/c.batches", f"{T} --cache c.vw", f"{T} --cache x.cache"],
     "--predictions": [f"{T} --predictions d", f"{T} --predictions no/p", f"{T} --predictions c.vw",
                       f"{T} --predictions p.bz2", f"{T} --predictions - --json"],

@@ -14,7 +14,6 @@ import pytest
 
 import ftprl
 from ftprl.cluster.connection import connect
-from ftprl.cluster.options import ClusterOptions
 from ftprl.errors import BadFormat, FtprlError, InvalidInput, MissingExtra
 from ftprl.losses import CLASS_LOSSES, LOSSES
 from ftprl.training.predict_files import predict_files
@@ -43,14 +42,14 @@ def trained(data: Any, path: Path, **options: Any) -> bytes:
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_models_are_those_of_a_local_run(workers: int, clicks: Path, tmp_path: Path, cluster: None) -> None:
     local = trained(clicks, tmp_path / "local.ftprl", receipt=True)
-    assert trained(clicks, tmp_path / "ray.ftprl", receipt=True, engine="ray", workers=workers) == local
+    assert trained(clicks, tmp_path / "ray.ftprl", receipt=True, engine="ray", threads=workers) == local
 
 
 def test_passes_checkpoints_and_predictions(clicks: Path, tmp_path: Path, cluster: None) -> None:
     options: dict[str, Any] = {"passes": 2, "checkpoint": tmp_path / "run.ck", "every": 5_000}
     files = [tmp_path / name for name in ("local.txt", "ray.txt")]
     local = trained(clicks, tmp_path / "a.ftprl", predictions=files[0], **options)
-    assert trained(clicks, tmp_path / "b.ftprl", predictions=files[1], engine="ray", workers=2, **options) == local
+    assert trained(clicks, tmp_path / "b.ftprl", predictions=files[1], engine="ray", threads=2, **options) == local
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
@@ -65,12 +64,12 @@ def test_a_run_begun_here_ends_on_the_cluster(clicks: Path, tmp_path: Path, clus
     whole = trained(clicks, tmp_path / "whole.ftprl")
     with pytest.raises(Enough):
         trained(clicks, tmp_path / "no.ftprl", checkpoint=tmp_path / "run.ck", every=4_000, listener=stop)
-    ftprl.train(clicks, resume=tmp_path / "run.ck", engine="ray", workers=2, output=tmp_path / "rest.ftprl")
+    ftprl.train(clicks, resume=tmp_path / "run.ck", engine="ray", threads=2, output=tmp_path / "rest.ftprl")
     assert (tmp_path / "rest.ftprl").read_bytes() == whole
 
 
 def test_events_tell_what_was_read(clicks: Path, tmp_path: Path, cluster: None) -> None:
-    run = ftprl.train(clicks, label="click", bits=12, engine="ray", workers=2)
+    run = ftprl.train(clicks, label="click", bits=12, engine="ray", threads=2)
     reading = run.events[-1]["reading"]
     assert reading["engine"] == "ray"
     assert reading["rows"] == run.rows == 18_000
@@ -99,16 +98,6 @@ def workers_at_work() -> list[int]:
     return processes(b"ray::_do")
 
 
-def parent_of(process: int) -> int:
-    """The parent of a process."""
-    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def learners() -> list[int]:
-    """The processes that learn for this one."""
-    return [one for one in processes(b"learner_process") if parent_of(one) == os.getpid()]
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")
 def test_killed_workers_change_nothing(clicks: Path, tmp_path: Path, cluster: None) -> None:
     local = trained(clicks, tmp_path / "local.ftprl")
@@ -122,25 +111,9 @@ def test_killed_workers_change_nothing(clicks: Path, tmp_path: Path, cluster: No
                 time.sleep(0.2)
 
     source = ftprl.data.open(clicks, label="click", dim=2**16, block_size=1 << 16, names=True)
-    ftprl.train(source, output=tmp_path / "ray.ftprl", engine="ray", workers=2, listener=kill)
+    ftprl.train(source, output=tmp_path / "ray.ftprl", engine="ray", threads=2, listener=kill)
     assert killed
     assert (tmp_path / "ray.ftprl").read_bytes() == local
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds processes in /proc")
-def test_a_killed_learner_changes_nothing(clicks: Path, tmp_path: Path, cluster: None) -> None:
-    local = trained(clicks, tmp_path / "local.ftprl", receipt=True)
-    killed: list[int] = []
-
-    def kill(event: dict[str, Any]) -> None:
-        if event["event"] == "checkpoint" and not killed:
-            killed.extend(learners())
-            os.kill(killed[0], signal.SIGKILL)
-
-    options: dict[str, Any] = {"checkpoint": f"file://{tmp_path}/run", "every": 7_000, "listener": kill}
-    far = trained(clicks, tmp_path / "ray.ftprl", receipt=True, engine="ray", workers=2, **options)
-    assert len(killed) == 1
-    assert far == local
 
 
 def test_a_dataset_of_ray(clicks: Path, tmp_path: Path, cluster: None) -> None:
@@ -198,54 +171,14 @@ def test_real_data_formats_and_losses(tmp_path: Path, cluster: None) -> None:
     for data, options in cases:
         local = ftprl.train(data, bits=18, **options).model.to_bytes()
         for workers in (1, 2, 4):
-            far = ftprl.train(data, bits=18, engine="ray", workers=workers, **options)
+            far = ftprl.train(data, bits=18, engine="ray", threads=workers, **options)
             assert far.model.to_bytes() == local, (data.name, options, workers)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(10))
-def test_four_kills_of_workers_learner_and_node(number: int, clicks: Path, tmp_path: Path) -> None:
-    """On two nodes, at random rows and in random order: two workers, the process that learns, and a whole node."""
-    from ray.cluster_utils import Cluster
-
-    if ray.is_initialized():
-        ray.shutdown()
-    local = trained(clicks, tmp_path / "local.ftprl")
-    rng = np.random.default_rng(number)
-    wanted = [str(one) for one in rng.permutation(["worker", "worker", "learner", "node"])]
-    killed: list[str] = []
-    store = {"object_store_memory": 200_000_000, "include_dashboard": False}
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **store})
-    other = nodes.add_node(num_cpus=2, object_store_memory=200_000_000)
-
-    def kill(event: dict[str, Any]) -> None:
-        if event["event"] != "tick" or len(killed) == len(wanted) or rng.random() < 0.7:
-            return
-        if wanted[len(killed)] == "node":
-            nodes.remove_node(other, allow_graceful=False)
-        else:
-            processes = learners() if wanted[len(killed)] == "learner" else workers_at_work()
-            if not processes:
-                return
-            os.kill(processes[0], signal.SIGKILL)
-        killed.append(wanted[len(killed)])
-
-    try:
-        source = ftprl.data.open(clicks, label="click", dim=2**16, block_size=1 << 15, names=True)
-        options: dict[str, Any] = {"engine": "ray", "workers": 3, "address": nodes.address, "listener": kill}
-        options |= {"checkpoint": f"file://{tmp_path}/run", "every": 2_000}
-        run = ftprl.train(source, output=tmp_path / "ray.ftprl", **options)
-    finally:
-        nodes.shutdown()
-    assert killed == wanted
-    assert [event for event in run.events if event["event"] == "learner_died"]
-    assert (tmp_path / "ray.ftprl").read_bytes() == local
 
 
 def test_predictions_of_many_files(clicks: Path, tmp_path: Path, cluster: None) -> None:
     run = ftprl.train(clicks, label="click", bits=16)
     files = run.model.open(clicks).files
-    with connect(ClusterOptions("ray", None, 2), run.model.open(clicks)) as workers:
+    with connect(2, run.model.open(clicks)) as workers:
         results = list(predict_files(run.model, files, tmp_path / "out", workers))
     assert [(Path(result.output).name, result.rows, result.bad_rows) for result in results] == [
         (f"{Path(file).name}.txt", 6_000, 0) for file in files
@@ -285,8 +218,9 @@ def test_what_cannot_be_read_by_workers(cluster: None) -> None:
 
 def test_an_address_at_which_nobody_answers(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # the cluster of other tests is not asked
-    with pytest.raises(InvalidInput, match=r"address= needs a Ray cluster, got none at '127\.0\.0\.1:9'"):
-        ftprl.train(clicks, label="click", engine="ray", address="127.0.0.1:9")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(InvalidInput, match=r"engine=ray needs a cluster, got none at '127\.0\.0\.1:9'"):
+        ftprl.train(clicks, label="click", engine="ray")
 
 
 def test_a_cluster_of_other_versions(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,17 +229,16 @@ def test_a_cluster_of_other_versions(clicks: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
     with pytest.raises(InvalidInput, match=r"Version mismatch: The cluster was started with: Ray: 2.0 Python: 3.9\);"):
-        ftprl.train(clicks, label="click", engine="ray", address="auto")
+        ftprl.train(clicks, label="click", engine="ray")
 
 
 def test_options_that_do_not_fit_together(clicks: Path) -> None:
-    with pytest.raises(InvalidInput, match="workers= needs engine=ray, got workers=2 without it"):
-        ftprl.train(clicks, label="click", workers=2)
     with pytest.raises(InvalidInput, match="engine= needs one of local, ray, got 'spark'"):
         ftprl.train(clicks, label="click", engine="spark")
-    with pytest.raises(InvalidInput, match="workers= needs a whole number of at least 1, got 0"):
-        ftprl.train(clicks, label="click", engine="ray", workers=0)
+    with pytest.raises(InvalidInput, match="threads= needs at least 1 with engine=ray, got 0"):
+        ftprl.train(clicks, label="click", engine="ray", threads=0)
 
 
 def test_without_ray(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +248,7 @@ def test_without_ray(clicks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_job_whose_workers_always_die(tmp_path: Path, cluster: None) -> None:
-    from ftprl.cluster.jobs import OrderedResults, ReadingTotals
+    from ftprl.cluster.jobs import ReadingTotals, ordered_results
 
     class Deadly:
         def __call__(self, job: int, /) -> Iterator[int]:
@@ -330,7 +263,7 @@ def test_a_job_whose_workers_always_die(tmp_path: Path, cluster: None) -> None:
             return f"job {job}"
 
     totals = ReadingTotals()
-    results = OrderedResults(ray, Deadly(), 2, totals).results(iter([0, 1, 2]))
+    results = ordered_results(ray, Deadly(), 2, totals, iter([0, 1, 2]))
     assert next(results) == 0
     with pytest.raises(FtprlError, match="job 1: 5 workers of the cluster died at the same rows"):
         list(results)

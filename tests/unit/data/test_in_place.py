@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import threading
 import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +17,7 @@ from hypothesis import strategies as st
 
 from ftprl import data
 from ftprl.data import Batch
-from ftprl.data.prefetch import prefetched
-from ftprl.data.text import TextSource
+from ftprl.data.prefetch import Prefetch
 from ftprl.errors import BadFormat
 
 LINES = st.sampled_from(
@@ -155,6 +157,12 @@ def test_the_first_value_that_is_not_one(tmp_path: Path, odd: bytes, place: int)
 # ---- threads ----
 
 
+def prefetched(jobs: Iterable[Any], work: Callable[[Any], Any], threads: int) -> Generator[Any]:
+    """The results of all jobs; threads end with the generator."""
+    with closing(Prefetch(jobs, work, threads)) as prefetch:
+        yield from prefetch.results()
+
+
 def test_results_come_in_order_whoever_did_them() -> None:
     who = set()
 
@@ -204,31 +212,6 @@ def test_what_goes_wrong_comes_in_its_turn(threads: int) -> None:
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(OSError, match="no more"):
         next(results)
-
-
-def test_what_was_begun_is_read_once_and_ends_with_its_source(tmp_path: Path) -> None:
-    """`begin` parses ahead: the next reading from the start takes it over, any other starts by itself."""
-    path = tmp_path / "a.vw"
-    path.write_text("".join(f"{1 if i % 3 else -1} | a{i} b{i % 7}\n" for i in range(5000)))
-    before = threading.active_count()
-    source = data.open(path, dim=2**10)
-    assert isinstance(source, TextSource)
-
-    def rows(threads: int, digest: bool = True) -> list[tuple[int, list[int]]]:
-        read = source.read(threads=threads, digest=digest)
-        return [(place.rows, batch.indices.tolist()) for batch, place in read]
-
-    expected, digest = rows(0), source.digest()
-    for threads, with_digest in ((1, True), (2, True), (1, False), (0, True)):
-        source.begin(threads=1)
-        assert rows(threads, with_digest) == expected
-        assert source.digest() == (digest if with_digest else None)
-        assert threading.active_count() == before
-        assert rows(1) == expected  # once more, without having begun
-    source.begin(threads=2)
-    source.cancel()
-    assert threading.active_count() == before
-    assert rows(1) == expected
 
 
 def test_nobody_stays_behind() -> None:

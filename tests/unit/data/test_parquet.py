@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 
 import ftprl
 from ftprl import data
-from ftprl.data.protocol import ReadsAhead
 from ftprl.errors import BadFormat, FtprlError
 from oracles.batches import keys, rows_of
 
@@ -262,37 +260,6 @@ def test_rows_of_many_categories_are_those_of_csv(
     for one, other in zip(text, found, strict=True):
         for name in ("indptr", "indices", "values", "y", "weight"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-
-
-def test_what_was_begun_is_read_once_and_ends_with_its_source(tmp_path: Path) -> None:
-    """`begin` parses ahead: the next reading from the start takes it over, any other starts by itself."""
-    path = str(tmp_path / "a.parquet")
-    rng = np.random.default_rng(3)
-    cells = {"y": rng.integers(0, 2, 40_000), "a": [f"a{i}" for i in range(40_000)], "x": rng.normal(size=40_000)}
-    pq.write_table(pa.table(cells), path, row_group_size=15_000)
-    before = threading.active_count()
-    source = data.open(path, label="y", dim=2**10)
-    assert isinstance(source, ReadsAhead)
-
-    def rows(threads: int, digest: bool = True) -> list[tuple[int, list[int]]]:
-        read = source.read(threads=threads, digest=digest)
-        return [(place.to_dict()["rows"], batch.indices.tolist()) for batch, place in read]
-
-    expected, digest = rows(0), source.digest()
-    for threads, with_digest in ((1, True), (2, True), (1, False), (0, True)):
-        source.begin(threads=1)
-        assert rows(threads, with_digest) == expected
-        assert source.digest() == (digest if with_digest else None)
-        assert threading.active_count() == before
-        assert rows(1) == expected  # once more, without having begun
-    source.begin(threads=2)
-    source.cancel()
-    assert threading.active_count() == before
-    assert rows(1) == expected
-    source.begin(threads=1)
-    source.read(threads=1).close()  # it was never started
-    source.cancel()
-    assert threading.active_count() == before
 
 
 def test_damaged_pages_of_zstd_are_refused(tmp_path: Path) -> None:

@@ -320,14 +320,14 @@ def test_a_row_that_is_too_long(tmp_path: Path) -> None:
         (
             "-",
             {},
-            "-: the format cannot be inferred from the name; pass one of arrow, batches, csv, jsonl, libsvm, orc,",
+            "-: the format cannot be inferred from the name; pass one of arrow, csv, jsonl, libsvm, orc,",
         ),
         ("a.data", {}, "a.data: the format cannot be inferred from the name"),
         (["a.vw", "a.csv"], {}, "data needs files of one format, got csv, vw; open them one by one, or pass format=."),
         (
             "a.vw",
             {"format": "json"},
-            "format= needs one of arrow, batches, csv, jsonl, libsvm, orc, parquet, tsv, vw, got 'json'",
+            "format= needs one of arrow, csv, jsonl, libsvm, orc, parquet, tsv, vw, got 'json'",
         ),
         ("a.vw", {"label": "y"}, "label= needs a table, got the format vw"),
         ("a.vw", {"sep": ";"}, "sep= needs a table, got the format vw"),

@@ -51,7 +51,7 @@ def test_counts_are_those_of_a_dictionary(rows: list[Any], after: int, cut: int)
             if slot in admitted:
                 kept.append(slot)
         wanted.append(kept)
-    rule, actual = Admission(f"count:{after}", DIM), []
+    rule, actual = Admission(after, DIM), []
     for part in batch_of(rows).cut(cut):
         actual += kept_of(rule.admitted(part))
     assert actual == wanted
@@ -68,11 +68,10 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_neither_threads_nor_blocks_nor_kills_matter(log: Path, tmp_path: Path) -> None:
-    rule = "count:2"
     actual, whole = set(), train(log, bits=16)
     for threads, block_size in ((0, 5000), (2, 1 << 20)):
         source = data.open(log, dim=2**16, block_size=block_size)
-        run = train(source, admit=rule, threads=threads, passes=2, names=0)
+        run = train(source, admit=2, threads=threads, passes=2, names=0)
         actual.add(run.model.to_bytes())
     assert len(actual) == 1
     assert run.model.occupied < 0.6 * whole.model.occupied
@@ -83,36 +82,36 @@ def test_neither_threads_nor_blocks_nor_kills_matter(log: Path, tmp_path: Path) 
 
     saved = {"checkpoint": tmp_path / "c", "every": 700}
     with pytest.raises(KeyboardInterrupt):
-        train(log, bits=16, admit=rule, passes=2, names=0, listener=listener, **saved)
+        train(log, bits=16, admit=2, passes=2, names=0, listener=listener, **saved)
     assert train(log, resume=tmp_path / "c", **saved).model.to_bytes() in actual
 
 
 def test_a_rare_feature_takes_no_cell(tmp_path: Path) -> None:
     lines = [f"{1 if i % 3 else -1} | often rare{i}" for i in range(100)]
     (tmp_path / "a.vw").write_text("\n".join(lines) + "\n")
-    run = train(tmp_path / "a.vw", bits=16, admit="count:1", output=tmp_path / "m")
+    run = train(tmp_path / "a.vw", bits=16, admit=1, output=tmp_path / "m")
     assert run.model.occupied == 1
     model = Model.load(tmp_path / "m")
     assert model.admission is not None
-    assert model.admission.rule == "count:1"
+    assert model.admission.after == 1
     (tmp_path / "b.vw").write_text("1 | rare7 new\n1 | new\n")
     more = train(tmp_path / "b.vw", resume=tmp_path / "m")  # counts go on
     assert more.model.occupied == 3
 
 
 def test_what_is_refused(log: Path, tmp_path: Path) -> None:
-    for rule in ("count:0", "count:255", "count:x", "poisson:0.5", "bloom:2", "often", ""):
-        with pytest.raises(InvalidInput, match=r"admit= needs count:N with N"):
-            train(log, bits=10, admit=rule)
+    for rows in (0, 255, "often", True):
+        with pytest.raises(InvalidInput, match=r"admit= needs a whole number from 1 to 254"):
+            train(log, bits=10, admit=rows)
     with pytest.raises(InvalidInput, match=r"admit= leaves features out that a receipt counts"):
-        train(log, bits=10, admit="count:1", receipt=True)
+        train(log, bits=10, admit=1, receipt=True)
     train(log, bits=10, output=tmp_path / "m")
     with pytest.raises(InvalidInput, match=r"admit= needs to be what the model was trained with"):
-        train(log, resume=tmp_path / "m", admit="count:1")
+        train(log, resume=tmp_path / "m", admit=1)
 
 
 def test_a_forged_state_is_refused() -> None:
-    good = Admission("count:3", DIM).to_bytes()
+    good = Admission(3, DIM).to_bytes()
     head, _, rest = good.partition(b"\n")
     for body in (b"", good[:-3], head, b"[]\n" + rest, good.replace(b"count:3", b"count:x"), b"\n" + rest):
         with pytest.raises(BadModel, match="expected the admission of features"):

@@ -153,7 +153,7 @@ def test_every_weight_keeps_to_its_bounds(tmp_path: Path, loss: str, scale: Any)
     path = tmp_path / "rows.vw"
     labels = (-1.0, 1.0) if loss in ("logistic", "hinge") else (0.0, 1.0, 3.0)
     path.write_text("\n".join(rows_of(300, 3, labels=labels)) + "\n")
-    run = ftprl.train(path, loss=loss, scale=scale, bounds=BOUNDS, upper=0.7)
+    run = ftprl.train(path, loss=loss, scale=scale, bounds={**BOUNDS, "*": (None, 0.7)})
     engine, names = run.model.engine, run.model.names
     assert names is not None
     assert not engine.spec.stacked
@@ -251,7 +251,7 @@ def test_what_leaves_no_weight_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"bounds= leaves no weight for 'n\^f1', whose patterns ask for at least 1"):
         ftprl.train(path, bounds={"n^f1": (1, None), "n^f*": (None, 0)})
     with pytest.raises(InvalidInput, match=r"leaves no weight for 'n\^f1', whose patterns ask for at least 1 and"):
-        ftprl.train(path, bounds={"n^f1": (1, None)}, upper=0.5)
+        ftprl.train(path, bounds={"n^f1": (1, None), "*": (None, 0.5)})
     with pytest.raises(InvalidInput, match=r"shares cell \d+ with a name that has bounds .* use more bits="):
         ftprl.train(path, bounds={"n^f?": (1, None), "n^once*": (None, 0)}, bits=3)
 

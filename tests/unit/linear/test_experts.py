@@ -1,4 +1,4 @@
-"""The coin-betting expert and the stack that sees dense columns: docs/experts.md."""
+"""The coin-betting expert and the stack that sees dense columns: docs/scales.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
-from oracles.experts_twin import WEALTH, AnyLabelWith, LogLoss
+from oracles.experts_twin import WEALTH, LogLoss
+from oracles.label_experts_twin import AnyLabelWith
 
 NUMBERS, NAMES = 5, 12
 LOSSES = ("logistic", "squared", "absolute", "quantile", "huber", "poisson", "gamma", "hinge", "squared_hinge")

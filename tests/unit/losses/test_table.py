@@ -1,13 +1,12 @@
 """The scalar losses against their definitions, and what `verify` recomputes of them."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from ftprl.errors import InvalidInput
-from ftprl.losses import SCALAR_LOSSES, ReplayFormulas, ScalarLoss, quantile
+from ftprl.losses import SCALAR_LOSSES, ScalarLoss, quantile
 
 NAMES = ("logistic", "hinge", "squared_hinge", "squared", "absolute", "quantile", "huber", "poisson", "gamma")
 SCORES = np.linspace(-4.03, 4.07, 41)
@@ -107,71 +106,3 @@ def test_poisson_is_clamped_at_60() -> None:
 def test_bad_quantile(tau: float) -> None:
     with pytest.raises(InvalidInput, match=rf"tau needs a number above 0 and below 1, got {tau!r}; "):
         quantile(tau)
-
-
-@dataclass
-class Units:
-    """Labels in a unit of 1, so that formulas are those of the loss itself."""
-
-    tau: float
-    unit: float = 1.0
-    psi: float = 1.0
-
-
-WITH_UNITS = [loss for loss in (*SCALAR_LOSSES.values(), quantile(0.9)) if loss.has_units]
-STEPS = (0.0, 0.03, 0.7, 4.0)
-
-
-def formulas(loss: ScalarLoss) -> tuple[ReplayFormulas, Units]:
-    assert loss.replay is not None
-    return loss.replay, Units(loss.tau or 0.5)
-
-
-@pytest.mark.parametrize("loss", WITH_UNITS, ids=lambda loss: loss.name)
-def test_row_term_is_the_loss_above_a_supporting_line(loss: ScalarLoss) -> None:
-    """loss(s) - a s less the least that loss(p) - a p is for any p, where a is the slope after a step."""
-    replay, units = formulas(loss)
-    grid = np.append(np.linspace(-25, 25, 50_001), labels(loss))
-    for y in labels(loss):
-        losses = loss.arrays(grid, np.full_like(grid, y))[0]
-        for s in SCORES[::4]:
-            for A in STEPS:
-                a = replay.slope_after_step(s, y, A, units)
-                value, size = replay.row_term(s, y, a, units)
-                assert value == pytest.approx(loss.value(s, y) - a * s - (losses - a * grid).min(), abs=2e-6)
-                assert size >= value >= 0.0
-
-
-@pytest.mark.parametrize("loss", WITH_UNITS, ids=lambda loss: loss.name)
-def test_slope_after_a_step_is_between_those_before_and_after(loss: ScalarLoss) -> None:
-    """A step by A times the slope never passes the minimum, and with A = 0 the slope is that of the loss."""
-    replay, units = formulas(loss)
-    for y in labels(loss):
-        for s in SCORES:
-            before = loss.slope(s, y)
-            assert replay.slope_after_step(s, y, 0.0, units) == pytest.approx(before, rel=1e-12)
-            for A in STEPS[1:]:
-                a = replay.slope_after_step(s, y, A, units)
-                assert abs(a) <= abs(before)
-                assert a * before >= 0.0
-                assert loss.value(s - A * a, y) <= loss.value(s, y) + 1e-12
-
-
-@pytest.mark.parametrize("loss", WITH_UNITS, ids=lambda loss: loss.name)
-def test_least_loss(loss: ScalarLoss) -> None:
-    replay, _ = formulas(loss)
-    for y in labels(loss):
-        values = [loss.value(s, y) for s in np.linspace(-30, 30, 60_001)]
-        assert replay.least(y) == pytest.approx(min(values), abs=1e-6)
-
-
-@pytest.mark.parametrize("loss", WITH_UNITS, ids=lambda loss: loss.name)
-def test_stack_goes_down(loss: ScalarLoss) -> None:
-    """Slopes have the sign of the loss's own, curvatures are no less than 0, and levels point to the label."""
-    replay, units = formulas(loss)
-    for y in labels(loss):
-        for s in SCORES:
-            slope, curvature, level = replay.stack(s, s, y, 0.5, units)
-            assert slope * loss.slope(s, y) >= 0.0
-            assert curvature >= 0.0
-            assert level * slope <= 0.0

@@ -49,7 +49,7 @@ def test_every_option_of_train_has_a_default() -> None:
 def test_the_command_has_every_option_in_order() -> None:
     data, *parameters = [parameter.name for parameter in train_command.params]
     assert data == "data"
-    assert parameters == [*(option.name for option in COMMAND), "no_names", "as_json", "quiet"]
+    assert parameters == [*(option.name for option in COMMAND), "as_json", "quiet"]
 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -76,7 +76,8 @@ def test_the_help_begins_with_the_dozen_options_that_people_use(capsys: pytest.C
     assert len(re.findall("^  -", first, re.MULTILINE)) == 12
 
 
-NO_OPTION = {"dim", "beta", "share", "stack", "level", "coin", "dense"}  # of a model that `train` makes they follow
+# Of a model that `train` makes these follow from others.
+NO_OPTION = {"dim", "beta", "share", "stack", "level", "coin", "dense", "lower", "upper"}
 
 
 def test_spec_has_the_options_of_the_model() -> None:
@@ -84,11 +85,9 @@ def test_spec_has_the_options_of_the_model() -> None:
     # What was dropped is a result, no option; of classes an option may give the labels.
     own = set(names("model")) - {"bits", "admit", "classes"}
     assert own == set(fields) - {"retired", "coin_retired", "classes", *NO_OPTION}
-    for name in own - {"scale", "lower", "upper", "bounds"}:
+    for name in own - {"scale", "bounds"}:
         assert BY_NAME[name].default in (str(fields[name]), f"{fields[name]:g}" if fields[name] == 0 else "")
     assert fields["dim"] == 2**22 == 2 ** int(BY_NAME["bits"].default or "")
-    assert (BY_NAME["lower"].default, fields["lower"]) == ("none", -float("inf"))
-    assert (BY_NAME["upper"].default, fields["upper"]) == ("none", float("inf"))
 
 
 def test_the_scale_is_auto_by_default(tmp_path: Path) -> None:
@@ -112,6 +111,7 @@ def test_the_readers_have_the_options_of_the_data() -> None:
 def test_the_options_of_a_run() -> None:
     fields = {name: getattr(RunSettings(), name) for name in inspect.signature(RunSettings).parameters}
     assert set(fields) <= set(names("run"))
+    assert len(COMMAND) <= 50
     assert BY_NAME["passes"].default == str(fields["passes"])
     assert BY_NAME["every"].default == f"{RunSettings().every.seconds:g}s"
 
@@ -154,6 +154,30 @@ def test_options_that_need_another(option: Option) -> None:
             check_together({option.name: 1, other: BY_NAME[other].off})
         assert set(error.value.options) == {option.name, other}
         check_together({option.name: 1, other: USED.get(other, 1)})
+
+
+PASSED: dict[str, Any] = {"bounds": ["x=0:1"], "calibrate": "platt", "admit": 1, "delay": 5, "passes": 2, "every": 5}
+REFUSED = [({name, other}, name) for name, other in ((option.name, other) for option, other in PAIRS)]
+REFUSED += [({option.name}, option.name) for option in TABLE if option.requires]
+
+
+@pytest.mark.parametrize(("used", "name"), REFUSED, ids=[" ".join(sorted(used)) for used, _ in REFUSED])
+def test_what_does_not_go_together_is_refused_in_python_and_on_the_command_line(
+    used: set[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.vw").write_text("1 | x y\n-1 | y\n" * 9)
+    values = {one: PASSED.get(one, True) for one in sorted(used)}
+    with pytest.raises(ftprl.InvalidInput, match=f"^{name}= ") as error:
+        ftprl.train("a.vw", bits=4, **values)
+    assert {name} <= set(error.value.options)
+    typed = ["train", "a.vw", "-o", "m", "-q", "--bits", "4"]
+    for one, value in values.items():
+        spelled = BY_NAME[one].typed
+        typed += [spelled] if value is True else [spelled, *(value if isinstance(value, list) else [str(value)])]
+    assert run(typed) == 2
+    assert capsys.readouterr().err.startswith(f"ftprl: {BY_NAME[name].typed} ")
+    assert not Path("m").exists()
 
 
 def test_every_option_that_is_named_is_one() -> None:
@@ -223,7 +247,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"seed": -1}, "needs a whole number from 0 to 2**64 - 1, got -1"),
     ({"output": "missing/m"}, "needs a folder that can be written"),
     ({"threads": -1}, "needs a whole number from 0 to 1024, got -1"),
-    ({"lower": 2.0, "upper": 1.0}, "needs to be at most"),
+    ({"admit": 0}, "needs a whole number from 1 to 254, got 0"),
 ]
 
 

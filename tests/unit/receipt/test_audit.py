@@ -192,25 +192,3 @@ def test_the_points_of_the_floor_are_recomputed() -> None:
         write_receipt("r.json", make_receipt(model, right.with_points(points)))
         refused = {one.name for one in verify_receipt("r.json", "log.vw").refused}
         assert f"certificate.floor.points.0.{name}" in refused
-
-
-def test_closed_forms_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("log.vw").write_text("1 | a b\n-1 | a\n1 | b\n-1 | c\n")
-    options: dict[str, Any] = {"beta": 0.0, "lower": -1.0, "upper": 1.0, "scale": 1.0, "intercept": False}
-
-    def verdict() -> ftprl.receipt.Verdict:
-        model = ftprl.train("log.vw", bits=6, receipt=True, **options).model
-        write_receipt("r.json", make_receipt(model, certify_model(model, radius=1.0)))
-        return verify_receipt("r.json", "log.vw")
-
-    assert verdict().confirmed
-    right = certificate.closed_forms
-    for name in ("worst_case", "closed_form", "closed_form_strong", "proven_ratio"):
-        with monkeypatch.context() as patch:
-
-            def wrong(*arguments: Any, name: str = name) -> dict[str, float]:
-                forms = right(*arguments)
-                return {**forms, name: 0.99 * forms[name]} if forms else forms
-
-            patch.setattr(certificate, "closed_forms", wrong)
-            assert f"certificate.{name}" in {one.name for one in verdict().refused}

@@ -21,6 +21,7 @@ from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.certificate import box_certificate, own_certificate, running_certificate
 from ftprl.receipt.document import digest, make_receipt, write_receipt
 from ftprl.receipt.replay import Replay
+from oracles.classes_twin import ClassesTwin
 
 SCALES = (0.02, 0.16, 0.45, 1.28, 3.6)
 ROWS = 120
@@ -82,6 +83,19 @@ def test_the_replay_has_the_cores_bits_and_the_audit_its_certificate(options: di
             assert line["slope_2"] == pytest.approx(theirs["slope_2"], rel=1e-9)
             assert line["start"] == pytest.approx(theirs["start"], rel=1e-9)
         assert certificate.regret <= certificate.tight + 1e-9 <= certificate.bound + 2e-9 <= certificate.theorem + 3e-9
+
+
+@pytest.mark.parametrize("options", [{}, {"dense": True}, {"scale": 0.3}, {"l1": 0.4, "l2": 0.3}], ids=str)
+def test_the_replay_predicts_as_its_twin(options: dict[str, Any]) -> None:
+    spec, batch = spec_of(float64=True, **options), stream()
+    names = ("l1", "l2", "lower", "upper", "intercept", "dense", "beta")
+    twin = ClassesTwin(spec.classes, spec.scales, **{name: getattr(spec, name) for name in names})
+    expected = []
+    for r in range(len(batch)):
+        row = slice(batch.indptr[r], batch.indptr[r + 1])
+        entries = dict(zip(batch.indices[row].tolist(), batch.values[row].tolist(), strict=True))
+        expected.append(twin.learn(entries, int(batch.y[r]), float(batch.weight[r])))
+    np.testing.assert_allclose(Replay(spec, retire=False).learn(batch)[0], expected, rtol=1e-7)
 
 
 def test_classes_to_come_count_as_if_each_had_a_column() -> None:

@@ -18,8 +18,8 @@ from ftprl.losses import quantile
 from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest
 from laws.streams import LOSSES, labels
-from oracles.any_label import Labels
 from oracles.batches import real
+from oracles.labels_twin import Labels
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +66,7 @@ def running_offsets(loss: str, y: Any) -> Any:
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute", "huber", "squared_hinge"])
 def test_the_best_loss_is_that_of_an_independent_solver(loss: str, passes: int) -> None:
     X, y = small_log(loss)
-    model = ftprl.train("s.libsvm", receipt=True, loss=loss, dim=16, float64=True, scale=0.3, passes=passes).model
+    model = ftprl.train("s.libsvm", receipt=True, loss=loss, bits=4, float64=True, scale=0.3, passes=passes).model
     c = certify_model(model, radius=0.8, exact="s.libsvm")
     assert c.exact is not None
     u, b = cp.Variable(4), cp.Variable()
@@ -99,7 +99,7 @@ def test_the_best_loss_is_that_of_an_independent_solver(loss: str, passes: int) 
 
 def test_bounds_held_out_rows_and_more_data() -> None:
     small_log("logistic")
-    ftprl.train("s.libsvm", receipt=True, dim=16, output="m", lower=-0.1, upper=0.2, scale=0.3, holdout=3)
+    ftprl.train("s.libsvm", receipt=True, bits=4, output="m", bounds={"*": (-0.1, 0.2)}, scale=0.3, holdout=3)
     model = ftprl.train("s.libsvm", resume="m").model
     c = certify_model(model, radius=1.0, exact=["s.libsvm", "s.libsvm"])
     assert c.true_regret is not None
@@ -113,7 +113,7 @@ def test_bounds_held_out_rows_and_more_data() -> None:
 
 def test_verify_looks_once_more(capsys: pytest.CaptureFixture[str]) -> None:
     small_log("logistic")
-    ftprl.train("s.libsvm", receipt=True, dim=16, output="m")
+    ftprl.train("s.libsvm", receipt=True, bits=4, output="m")
     assert run(["certify", "m", "--radius", "1", "--exact", "s.libsvm", "-o", "r.json", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["true_regret"] == result["exact"]["true_regret"]

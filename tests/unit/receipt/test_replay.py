@@ -17,6 +17,9 @@ from ftprl.linear import Engine, Spec
 from ftprl.receipt import certify_model, make_receipt, replay, verify_receipt, write_receipt
 from ftprl.receipt.replay import Replay, settings_of
 from laws.streams import LOSSES, OPTIONS, SIGNS, spec, stream
+from oracles.any_label_twin import AnyLabel
+from oracles.experts_twin import LogLoss
+from oracles.label_experts_twin import AnyLabelWith
 
 SCALES: dict[str, Any] = {"one": None, "three": (0.05, 0.4, 2.0), "six": (0.02, 0.1, 0.3, 1.0, 3.0, 9.0)}
 
@@ -137,6 +140,40 @@ def numbers(rows: int, loss: str, *, float64: bool) -> Batch:
     y = np.sign(score) if loss in ("logistic", "hinge", "squared_hinge") else np.exp(score / 3).round() + 1.0
     weight = rng.choice([0.0, 0.5, 1.0, 3.0], rows, p=[0.05, 0.2, 0.7, 0.05])
     return Batch.from_rows(entries, y.tolist(), weight=weight.tolist(), float64=float64)
+
+
+def learned_rows(batch: Batch) -> Any:
+    """Slots, values, label and weight of the rows that are learned."""
+    for r in np.flatnonzero((batch.weight > 0) & (batch.y == batch.y)).tolist():
+        row = slice(batch.indptr[r], batch.indptr[r + 1])
+        yield batch.indices[row].tolist(), batch.values[row].astype(float), float(batch.y[r]), float(batch.weight[r])
+
+
+@pytest.mark.parametrize("more", [{}, {"coin": True}, {"dense": True}], ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_predicts_as_its_twin(loss: str, more: dict[str, bool]) -> None:
+    scales = (0.05, 0.4, 2.0)
+    own = spec(loss, scale=scales, dim=64, float64=True, **more)
+    batch = numbers(200, loss, float64=True)
+    losses, predictions = Replay(own, retire=False).learn(batch)
+    coin, dense = more.get("coin", False), more.get("dense", False)
+    if loss == "logistic":
+        log_loss = LogLoss(scales, coin, dense)
+        chances = np.array([log_loss.learn(*row) for row in learned_rows(batch)])
+        y = np.array([row[2] for row in learned_rows(batch)])
+        np.testing.assert_allclose(np.exp(-losses), np.where(y > 0, chances, 1.0 - chances), rtol=1e-7)
+        return
+    twin = AnyLabelWith(loss, scales, own.beta, own.tau).with_additions(coin, dense)
+    expected = [twin.learn(*row) for row in learned_rows(batch)]
+    np.testing.assert_allclose(predictions, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "logistic"])
+def test_one_scale_predicts_as_its_twin(loss: str) -> None:
+    own, batch = spec(loss, scale=0.3, dim=64, float64=True), numbers(200, loss, float64=True)
+    twin = AnyLabel(loss, (0.3,), own.beta, own.tau)
+    expected = [twin.learn(*row) for row in learned_rows(batch)]
+    np.testing.assert_allclose(Replay(own, retire=False).learn(batch)[1], expected, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])

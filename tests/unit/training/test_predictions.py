@@ -237,7 +237,7 @@ def test_a_full_disk_names_the_file_of_predictions(tmp_path: Path, more: list[st
         "sys.exit(run(sys.argv[1:]))"
     )
     (tmp_path / "d.vw").write_text("1 | a b\n-1 | b c\n" * 10_000)
-    args = ["train", "d.vw", "--bits", "8", "-q", "--no-names", "-o", "m", "--predictions", "p.txt", *more]
+    args = ["train", "d.vw", "--bits", "8", "-q", "--names", "0", "-o", "m", "--predictions", "p.txt", *more]
     done = subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "ftprl: --predictions p.txt: File too large; check the path and its permissions\n"

@@ -1,0 +1,269 @@
+"""`train --cache`: the rows of the data, parsed and hashed, in an Arrow IPC file of one record batch per batch.
+
+The file is private to `--cache`. It is used if it was made with the same options from files with the same bytes: all of
+them are read and compared by their fingerprints, which takes a small part of the time of parsing. Otherwise, and if it
+is damaged, it is written anew. Its last record batch has no rows; its metadata says how the data was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Generator, Mapping
+from contextlib import closing
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ftprl._core import HASH_VERSION, NewNames, text_fingerprint
+from ftprl.atomic import replacing
+from ftprl.data.batch import Batch, RowNames
+from ftprl.data.digests import RowDigest
+from ftprl.data.files import shown, suffixes
+from ftprl.data.memory import RowPosition, RowSource, check_same_rows
+from ftprl.data.protocol import Description, Source
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLOCK = 1 << 22
+_VERSION = 1
+_DIGEST, _FOOTER = b"digest", b"footer"  # keys of the metadata of record batches
+
+
+def cached(source: Source, path: str, threads: int | None = None, *, names: bool | str = False) -> Source:
+    """Return the rows of a source, read from the cache `path`, which is written first unless it has the same data.
+
+    `names` says whether the names of features are kept.
+    """
+    if suffixes(path) != (".batches", ""):
+        raise InvalidInput(f"cache= needs a name that ends in .batches, got {path!r}; rename it.", option="cache")
+    made_from = _made_from(source, names) if source.can_be_read_again else None
+    earlier = None if made_from is None else _opened(path, source, made_from)
+    if earlier is not None:
+        return earlier
+    _write(path, source, made_from, threads)
+    if made_from is not None and _made_from(source, names) != made_from:
+        os.unlink(path)
+        raise InvalidInput(
+            "cache= needs data that stays as it is, got files that changed while they were read; train again."
+        )
+    return CachedSource(path, source)
+
+
+def _made_from(source: Source, names: bool | str) -> dict[str, Any]:
+    """Return what the data is recognised by: its options, the fingerprint of each file, and what of it is kept."""
+    files = [_fingerprint(file) for file in source.files] if source.files else source.fingerprint()
+    made_from = {
+        "version": [_VERSION, HASH_VERSION],
+        "reading": source.to_dict(),
+        "files": files,
+        "skip": source.skips_bad_rows,
+        "names": names,
+    }
+    return dict(json.loads(json.dumps(made_from)))  # as it is read back
+
+
+def _fingerprint(file: str) -> list[int]:
+    """Return the size of a file and the fingerprint of its bytes."""
+    size = total = 0
+    with open(file, "rb", buffering=0) as raw:
+        while block := raw.read(_BLOCK):
+            total = (total + text_fingerprint(block, 0, len(block), size)) % 2**64
+            size += len(block)
+    return [size, total]
+
+
+def _opened(path: str, source: Source, made_from: Mapping[str, Any]) -> CachedSource | None:
+    """Return the cache of an earlier run, if it is whole and was made from the same data."""
+    import pyarrow as pa
+
+    try:
+        earlier = CachedSource(path, source)
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return earlier if earlier.made_from == made_from else None
+
+
+def _write(path: str, source: Source, made_from: Any, threads: int | None) -> None:
+    """Write all rows of a source."""
+    import pyarrow as pa
+
+    schema = _schema(source.to_dict()["dtype"])
+    rows, left_out, texts = list[int](), Counter[int](), dict[float, str]()
+    with replacing(path) as out, pa.ipc.new_file(pa.PythonFile(out, mode="w"), schema) as writer:
+        with closing(source.read(threads=threads, digest=False)) as reading:
+            for batch, _ in reading:
+                rows.append(len(batch))
+                texts |= batch.label_texts
+                names = None if batch.names is None else batch.names.new.pack(batch.names.first, batch.names.last)
+                digest = str(_digest(batch, names)).encode()
+                writer.write_batch(_record_batch(batch, names, schema), custom_metadata={_DIGEST: digest})
+                left_out.update(source.take_left_out())
+        left_out.update(source.take_left_out())
+        footer = {
+            "made_from": made_from,
+            "rows": rows,
+            "left_out": sorted(left_out.items()),
+            "first_bad": source.first_bad,
+            "label_texts": sorted(texts.items()),
+        }
+        nothing = pa.RecordBatch.from_pylist([], schema)
+        writer.write_batch(nothing, custom_metadata={_FOOTER: json.dumps(footer).encode()})
+
+
+def _schema(dtype: str) -> pa.Schema:
+    import pyarrow as pa
+
+    value = pa.float64() if dtype == "float64" else pa.float32()
+    entries = pa.large_list(pa.struct([("index", pa.uint32()), ("value", value)]))
+    columns = {"entries": entries, "y": pa.float64(), "weight": pa.float64(), "tag": pa.string()}
+    return pa.schema({**columns, "names": pa.large_binary()})
+
+
+def _record_batch(batch: Batch, names: bytes | None, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch as a record batch; packed names stand in its first row."""
+    import pyarrow as pa
+
+    fields = list(schema.field("entries").type.value_type)
+    entries = pa.StructArray.from_arrays([pa.array(batch.indices), pa.array(batch.values)], fields=fields)
+    tags = pa.nulls(len(batch), pa.string()) if batch.tags is None else pa.array(batch.tags, pa.string())
+    columns = [
+        pa.LargeListArray.from_arrays(pa.array(batch.indptr), entries),
+        pa.array(batch.y),
+        pa.array(batch.weight),
+        tags,
+        pa.array([names, *[None] * (len(batch) - 1)], pa.large_binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _digest(batch: Batch, names: bytes | None) -> int:
+    """Return a number by which damaged rows are recognised."""
+    tags = json.dumps(batch.tags).encode()
+    return (
+        RowDigest().plus(batch).fingerprint
+        + text_fingerprint(tags, 0, len(tags), 0)
+        + text_fingerprint(names or b"", 0, len(names or b""), 0)
+    )
+
+
+@final
+class CachedSource(RowSource):
+    """The rows of a cache; what is shown of them is that of the data they were parsed from."""
+
+    def __init__(self, path: str, source: Source) -> None:
+        footer = _footer(path)
+        super().__init__(sum(footer["rows"]))
+        self.made_from = footer["made_from"]
+        self._path, self._footer, self._dtype = path, footer, source.to_dict()["dtype"]
+        self._parsed, self._starts = source, [0, *accumulate(footer["rows"])]
+        self._label_texts = {float(code): str(text) for code, text in footer["label_texts"]}
+        self._not_taken = [(int(row), int(count)) for row, count in footer["left_out"]]
+
+    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
+        import pyarrow as pa
+
+        self._bad_rows, self._not_taken = 0, [(int(row), int(count)) for row, count in self._footer["left_out"]]
+        with pa.OSFile(self._path) as raw:
+            opened = None
+            for number, (first, end) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
+                self._rows_read = end
+                if end > start:
+                    try:
+                        opened = pa.ipc.open_file(raw) if opened is None else opened
+                        batch = self._batch(opened.get_batch_with_custom_metadata(number), first, end)
+                    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError):
+                        raise BadFormat(
+                            f"{shown(self._path)}: rows {first} to {end - 1}: expected them as they were written, got"
+                            " others; delete the file and train again."
+                        ) from None
+                    skipped = max(0, start - first)
+                    yield batch[skipped:], RowPosition(first + skipped)
+        self._rows_read = self._starts[-1]
+
+    def _batch(self, stored: tuple[pa.RecordBatch, Mapping[bytes, bytes]], first: int, end: int) -> Batch:
+        """Return the rows of a record batch, if they are what was written; its memory belongs to nobody else."""
+        cells, metadata = stored
+        if cells.schema != _schema(self._dtype) or len(cells) != end - first:
+            raise ValueError("other columns or rows")
+        cells.validate(full=True)
+        entries = cells.column("entries")
+        start, stop = entries.offsets[0].as_py(), entries.offsets[-1].as_py()
+        index, value = (entries.values.field(name).slice(start, stop - start) for name in ("index", "value"))
+        y, weight = cells.column("y").to_numpy(), cells.column("weight").to_numpy()
+        indptr = np.ascontiguousarray(entries.offsets.to_numpy() - start)
+        tag = cells.column("tag")
+        tags = None if tag.null_count else tuple(tag.to_pylist())
+        batch = Batch(indptr, index.to_numpy(), value.to_numpy(), y, weight, first, shown(self._path), tags)
+        packed = cells.column("names")[0].as_py()
+        if int(metadata[_DIGEST]) != _digest(batch, packed):
+            raise ValueError("other bytes")
+        names = None if packed is None else RowNames(NewNames.unpack(packed), 0, len(batch))
+        return batch.replaced(is_private=True, names=names, label_texts=self._label_texts)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the data, in the order in which they are read."""
+        return self._parsed.files
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether rows that cannot be parsed were left out and counted."""
+        return self._parsed.skips_bad_rows
+
+    def take_left_out(self) -> dict[int, int]:
+        """Return how many rows were left out since the last call, by the number of good rows that come before them."""
+        left_out = {row: count for row, count in self._not_taken if row <= self._rows_read}
+        self._not_taken = [entry for entry in self._not_taken if entry[0] > self._rows_read]
+        return left_out
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out when the data was parsed, up to where the last reading has come."""
+        return sum(count for row, count in self._footer["left_out"] if row <= self._rows_read)
+
+    @property
+    def first_bad(self) -> str | None:
+        """Where the first row was left out, and why."""
+        return self._footer["first_bad"] if self.bad_rows else None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the number of rows and the SHA-256 of what the cache was made from."""
+        text = json.dumps(self.made_from, sort_keys=True).encode()
+        return {"rows": self._starts[-1], "sha256": hashlib.sha256(text).hexdigest()}
+
+    def check_unchanged(self, fingerprint: Any) -> None:
+        """Refuse another cache than that of a fingerprint taken before."""
+        check_same_rows(fingerprint, self.fingerprint())
+
+    def digest(self) -> list[int]:
+        """Return a number of what the cache was made from, and how many rows it has."""
+        text = json.dumps(self.made_from, sort_keys=True).encode()
+        return [text_fingerprint(text, 0, len(text), 0), self._starts[-1]]
+
+    def describe(self) -> Description:
+        """Return what is read: the files, what each column is for, what the labels become."""
+        return self._parsed.describe()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options of `ftprl.data.open` that read other files in the same way."""
+        return self._parsed.to_dict()
+
+
+def _footer(path: str) -> dict[str, Any]:
+    """Return what the last record batch of a cache says of the whole, checked."""
+    import pyarrow as pa
+
+    with pa.OSFile(path) as raw:
+        opened = pa.ipc.open_file(raw)
+        last = opened.num_record_batches - 1
+        footer = json.loads(opened.get_batch_with_custom_metadata(last)[1][_FOOTER])
+    rows = footer["rows"]
+    if len(rows) != last or not all(type(count) is int and count > 0 for count in rows):
+        raise ValueError("other record batches")
+    return dict(footer)

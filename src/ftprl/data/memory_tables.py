@@ -1,0 +1,257 @@
+"""Frames and dicts in memory, whole or in parts: what each column is for is settled by the first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, final
+
+from ftprl.data import frames, nested, records
+from ftprl.data.columns import ColumnPlan, settle
+from ftprl.data.files import shown
+from ftprl.data.interactions import checked
+from ftprl.data.options import FRAME, LONGEST_USUAL_ROW, RECORDS, ReadingOptions
+from ftprl.data.parts import ORIGIN, Parts, are_records, split
+from ftprl.data.plan import BATCH_ROWS, Plan, plan_of
+from ftprl.data.protocol import KINDS
+from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, known_columns, named_columns
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@final
+class MemoryTables(TableReader):
+    """Goes through parts of data in memory; what it needs to know of their columns is the same for all of them.
+
+    `vectors` are the label and the weight of all rows, where they are no columns; `shapes` what a cell of each column
+    has in the first part.
+    """
+
+    suits_workers = False
+
+    def __init__(
+        self, parts: Parts, plan: Plan, vectors: Mapping[str, RowVectors], shapes: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(plan)
+        self._parts, self._vectors, self._shapes = parts, vectors, shapes
+        self.can_be_read_again = not parts.is_one_shot
+        # The caller's own thread reads dicts, and what comes from an iterator.
+        self.suits_threads = self.can_be_read_again and frames.is_frame(parts.sample)
+
+    def blocks(self, file: int = 0, part: int = 0, *, threads: bool = False) -> Iterator[TableRows]:
+        """Yield all blocks, in order."""
+        first = 0
+        for number, one in enumerate(self._data()):
+            data, *own = split(one)
+            beside = {
+                kind: RowVectors(name, value)
+                for kind, name, value in zip(("label", "weight"), ("y", "weight"), own, strict=True)
+                if value is not None
+            }
+            vectors, start = {**self._vectors, **beside}, first
+            shift = {kind: start if kind in beside else 0 for kind in vectors}
+            for block in self._blocks_of(data, first, vectors, shift, number):
+                yield block
+                first += block.stop
+            for vector in beside.values():
+                vector.check_length(first - start)
+        for vector in self._vectors.values():
+            vector.check_length(first)
+
+    def _data(self) -> Iterator[Any]:
+        """Yield the parts; rows that come one by one are put together."""
+        if not isinstance(self._parts.first, Mapping):
+            yield from self._parts
+            return
+        rows = iter(self._parts)
+        while some := list(islice(rows, BATCH_ROWS)):
+            yield some
+
+    def _blocks_of(
+        self, data: Any, first: int, vectors: Mapping[str, RowVectors], shift: Mapping[str, int], number: int
+    ) -> Iterator[TableRows]:
+        if frames.is_frame(data):
+            origin = f"{ORIGIN}: element {number}" if number else ORIGIN
+            is_open = self.plan.format == RECORDS
+            optional = KINDS if is_open else optional_kinds(self.plan)
+            shapes = self._shapes if number else None
+            for batch in frames.table_of(data).to_batches():
+                columns = frames.arranged(batch, self.plan, optional, origin=origin, shapes=shapes)
+                yield from block_of(columns, first, batch.num_rows, vectors, shift)
+                first += batch.num_rows
+        elif are_records(data) or isinstance(self._parts.first, Mapping):
+            for at in range(0, len(data), BATCH_ROWS):
+                rows = list(data[at : at + BATCH_ROWS])
+                yield from block_of([], first, len(rows), vectors, shift, records=rows)
+                first += len(rows)
+        elif len(data) if isinstance(data, list) else True:
+            raise BadFormat(
+                f"{ORIGIN}: element {number}: expected a frame or dicts as before, got {type(data).__name__};"
+                " pass parts of one kind."
+            )
+
+
+# ---- labels and weights beside the data: one entry per row ----
+
+
+def vector_of(name: str, value: Any) -> pa.Array:
+    """A list, array or series as an Arrow array."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        if isinstance(value, pa.Array):
+            return value
+        if len(getattr(value, "shape", ())) > 1:
+            raise TypeError(f"{type(value).__name__} of shape {tuple(value.shape)}")
+        if hasattr(value, "__arrow_c_stream__") or isinstance(value, pa.ChunkedArray):
+            chunked = value if isinstance(value, pa.ChunkedArray) else pa.chunked_array(value)
+            return chunked.combine_chunks() if chunked.num_chunks != 1 else chunked.chunk(0)
+        if isinstance(value, str | bytes) or not np.ndim(value) == 1:
+            raise TypeError(f"{type(value).__name__} of shape {np.shape(value)}")
+        return pa.array(value, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        what = shown(" ".join(str(error).split()))[:120]
+        raise InvalidInput(f"{name}= needs one number or text per row, got {what}; pass a list or an array.") from None
+
+
+@final
+class RowVectors:
+    """A vector for all rows of the data, dealt out part by part; its length has to be that of the data."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.cells = vector_of(name, value)
+
+    def part(self, start: int, count: int) -> pa.Array:
+        """The entries of rows [start, start + count)."""
+        if start + count > len(self.cells):
+            raise self.mismatch(f"at least {start + count}")
+        return self.cells.slice(start, count)
+
+    def check_length(self, rows: int) -> None:
+        """Refuse a vector of another length, once the number of rows is known."""
+        if rows != len(self.cells):
+            raise self.mismatch(str(rows))
+
+    def mismatch(self, rows: str) -> InvalidInput:
+        """The error of a vector with another length."""
+        return InvalidInput(
+            f"{self.name}= needs one entry per row, got {len(self.cells)} for {rows} rows; match the lengths."
+        )
+
+
+# ---- what `ftprl.data.open` asks for ----
+
+
+def open_frames(data: Any, options: ReadingOptions) -> TableSource:
+    """Open a frame, or frames in parts, as a source."""
+    named, vectors = _named(options)
+    if not isinstance(data, Parts):
+        data = Parts((frames.table_of(data),), is_one_shot=False)
+        for vector in vectors.values():  # of parts it is known at the end
+            vector.check_length(len(data.first))
+    first, own_y, _ = split(data.first)
+    table = frames.table_of(first)
+    columns, shapes = known_columns(options, named), dict[str, str]()
+    if columns is None:
+        others = () if data.is_one_shot else map(_head_of_part, islice(data, 1, None))
+        fields = nested.flat_fields(table.schema)
+        heads = frames.heads_of(*frames.with_types(fields, _first_cells(table), others))
+        columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
+        shapes = frames.shapes_of(heads)
+    label = frames.label_of(columns.kinds)
+
+    def texts() -> list[str]:
+        column = nested.column_of(table, label)
+        return [] if column is None else frames.label_texts(label, column)
+
+    return _source(data, options, FRAME, columns, vectors, _own_texts(vectors, own_y) or texts, shapes)
+
+
+def _first_cells(table: Any) -> dict[str, Any]:
+    return dict(nested.flat_columns(table.slice(0, SAMPLE_ROWS)))
+
+
+def _head_of_part(part: Any) -> tuple[list[Any], frames.FirstCells]:
+    """Return the columns of a part that is not the first, and what gives their first cells."""
+    data, _, _ = split(part)
+    if not frames.is_frame(data):
+        return [], lambda _: {}
+    table = frames.table_of(data)
+
+    def cells(fields: list[Any]) -> dict[str, Any]:
+        names = {field.name for field in fields}
+        return {name: column for name, column in _first_cells(table).items() if name in names}
+
+    return nested.flat_fields(table.schema), cells
+
+
+def open_records(data: Parts, options: ReadingOptions) -> TableSource:
+    """Open dicts as a source."""
+    named, vectors = _named(options)
+    first, own_y, _ = (data.peek(SAMPLE_ROWS), None, None) if isinstance(data.first, Mapping) else split(data.first)
+    sample, columns = first[:SAMPLE_ROWS], known_columns(options, named)
+    if columns is None:
+        kinds, samples, is_sparse = records.decide(sample, named)
+        if samples and not is_sparse:  # of word counts and the like, any key may come later
+            frames.for_structures(named.kinds(), list(samples), "")
+            checked(plan_of(options, RECORDS).interactions, kinds)
+        columns = settle(kinds, samples, named.bucket, options.missing or ("ignore" if is_sparse else None))
+    label = frames.label_of(columns.kinds)
+    texts = _own_texts(vectors, own_y) or (lambda: records.label_texts(sample, label))
+    return _source(data, options, RECORDS, columns, vectors, texts)
+
+
+def _own_texts(vectors: Mapping[str, RowVectors], own_y: Any) -> Callable[[], list[str]] | None:
+    """Return what gives the first labels, where they stand beside the data."""
+    if "label" not in vectors and own_y is None:
+        return None
+    return lambda: frames.label_texts("y", (vectors.get("label") or RowVectors("y", own_y)).cells)
+
+
+def _source(
+    data: Parts,
+    options: ReadingOptions,
+    format: str,
+    columns: ColumnPlan,
+    vectors: Mapping[str, RowVectors],
+    texts: Callable[[], list[str]],
+    shapes: Mapping[str, str] | None = None,
+) -> TableSource:
+    options.refuse(("sep", "quote"), " is for files, got data in memory; drop it.")
+    for name, default in (("header", True), ("max_row", LONGEST_USUAL_ROW)):
+        if getattr(options, name) != default:
+            raise InvalidInput(f"{name}= is for files, got data in memory; drop it.", option=name)
+    kinds = columns.kinds
+    for kind in vectors:  # what stands beside the data replaces a column
+        kinds = {name: "ignore" if own == kind else own for name, own in kinds.items()}
+    plan = plan_of(options, options.format or format)
+    plan = plan.with_columns(columns._replace(kinds=kinds), texts, "y" if "label" in vectors else None)
+    return TableSource(MemoryTables(data, plan, vectors, shapes))
+
+
+def _named(options: ReadingOptions) -> tuple[NamedColumns, dict[str, RowVectors]]:
+    """Return the columns that are named, and the labels and weights of all rows where they are no columns."""
+    vectors: dict[str, RowVectors] = {}
+    if options.y is not None:
+        if options.label is not None:
+            raise InvalidInput(
+                f"y= and label= are two ways to pass the labels, got y and label={options.label!r}; keep one.",
+                option=("label",),
+            )
+        vectors["label"] = RowVectors("y", options.y)
+    if options.weight is not None and not isinstance(options.weight, str | int | float):
+        vectors["weight"] = RowVectors("weight", options.weight)
+        options = options._replace(weight=None)
+    return named_columns(options), vectors
+
+
+def plan_of_names(options: ReadingOptions) -> Plan:
+    """Return the plan for dicts of which none is known yet: kinds that are named, all other keys by their values."""
+    named = named_columns(options)
+    columns = settle(named.kinds(), {}, named.bucket, options.missing or "ignore")
+    return plan_of(options, RECORDS).with_columns(columns._replace(profile=()), list)

@@ -1,0 +1,156 @@
+"""`Plan`: all that decides what a row becomes, whether it is text, a row of a table, or a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+from ftprl._core import Parser, RecordParser, parser
+from ftprl.data import ngrams
+from ftprl.data.interactions import Interactions, as_bytes, as_lists, checked, parse
+from ftprl.data.labels import LabelRule, of_values
+from ftprl.data.ngrams import NO_GRAMS, Grams
+from ftprl.data.options import DIM, JSON_LINES, RECORDS, TEXT_FORMATS, ReadingOptions
+from ftprl.data.protocol import BESIDE, KINDS, Description
+
+if TYPE_CHECKING:
+    from ftprl.data.columns import ColumnPlan
+    from ftprl.data.tables import Dialect
+
+BATCH_ROWS = 16384
+NUMBERS = LabelRule("number")
+BATCH_VALUES = 1 << 21
+
+
+@final
+class Plan(NamedTuple):
+    """All that decides what a row becomes."""
+
+    format: str
+    dim: int
+    seed: int
+    intercept: bool
+    dtype: str
+    loss: str
+    positive: str | None
+    labels: LabelRule
+    skip_bad_rows: bool
+    max_row: int = 1  # bytes of a row of text
+    block_size: int = 1
+    columns: ColumnPlan | None = None  # of tables and dicts
+    dialect: Dialect | None = None  # of CSV and TSV files
+    has_known_columns: bool = False  # those of another source
+    needs_label: bool = False
+    recognises_separator: bool = False  # of each CSV file, by the columns
+    reads_other_columns: bool = True  # of JSON lines
+    batch_rows: int = BATCH_ROWS
+    names: bool | str = False  # "all": none may be missed
+    interactions: Interactions = ()
+    grams: Grams = NO_GRAMS
+
+    def parser(self) -> Parser:
+        """Return a parser of the core for this plan."""
+        sep, quote = (0, -1) if self.dialect is None else self.dialect.codes
+        is_text = self.format in TEXT_FORMATS
+        made = parser(
+            "table" if self.dialect else self.format if is_text else "records",
+            dim=self.dim,
+            seed=self.seed,
+            intercept=self.intercept,
+            wide=self.dtype == "float64",
+            skip=self.skip_bad_rows,
+            max_row=self.max_row,
+            batch_rows=self.batch_rows,
+            batch_values=BATCH_VALUES,
+            labels=self.labels.kind,
+            positive=self.labels.positive.encode(),
+            words=[(word.encode(), y) for word, y in self.labels.words],
+            separator=sep,
+            quote=quote,
+            names=bool(self.names),
+            all_names=self.names == "all",
+            interactions=as_bytes(self.interactions),
+            grams=self.grams.rules(self.kinds),
+        )
+        if self.columns is not None:
+            made.set_rules(*self.columns.core_rules)
+        kinds = (self.kinds or {}).items()
+        if self.format == JSON_LINES:
+            made.set_columns([(KINDS.index(kind), name.encode("utf-8", "surrogatepass")) for name, kind in kinds])
+            made.reads_others = self.reads_other_columns
+        if isinstance(made, RecordParser):
+            names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in kinds]
+            made.set_names(names, self.format == RECORDS)
+        return made
+
+    @property
+    def kinds(self) -> dict[str, str] | None:
+        """The kind of each column of a table."""
+        return None if self.columns is None else self.columns.kinds
+
+    @property
+    def optional_kinds(self) -> tuple[str, ...]:
+        """Kinds of columns that a file may lack."""
+        if not self.has_known_columns:
+            return ()
+        return ("ignore",) if self.needs_label else (*BESIDE, "ignore")
+
+    def describe(self, files: tuple[str, ...]) -> Description:
+        """Return what is read: the files, what each column is for, what the labels become."""
+        description = Description(self.format, files, None, str(self.labels), self.dim, self.intercept)
+        return description.with_plan(self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options of `ftprl.data.open` that read other data in the same way."""
+        options: dict[str, Any] = {
+            "format": self.format,
+            "dim": self.dim,
+            "seed": self.seed,
+            "intercept": self.intercept,
+            "dtype": self.dtype,
+            "loss": self.loss,
+            "positive": self.positive,
+            **as_lists(self.interactions),
+            **self.grams.to_dict(),
+            **({} if self.columns is None else self.columns.to_dict()),
+        }
+        if self.dialect is not None:
+            options |= {"sep": self.dialect.sep, "quote": self.dialect.quote or "", "header": self.dialect.header}
+        if self.format == JSON_LINES:
+            options["other_columns"] = self.reads_other_columns
+        return options
+
+    def with_columns(self, columns: ColumnPlan, labels: Callable[[], list[str]], label: str | None = None) -> Plan:
+        """Return the plan for columns whose kinds are decided; `labels` returns the labels of the first rows."""
+        if label is None:
+            label = next((name for name, kind in columns.kinds.items() if kind == "label"), "")
+        rule = of_values(self.loss, self.positive, label, labels())
+        is_open = self.format in (RECORDS, JSON_LINES)
+        checked(self.interactions, None if is_open else columns.kinds)
+        ngrams.checked(self.grams, columns.kinds)
+        return self._replace(columns=columns, labels=rule)
+
+
+def plan_of(options: ReadingOptions, format: str, labels: LabelRule = NUMBERS) -> Plan:
+    """Return the plan of a format, before it is known what columns it has."""
+    positive = str(options.positive).lower() if isinstance(options.positive, bool) else options.positive_label
+    return Plan(
+        format=format,
+        dim=DIM if options.dim is None else int(options.dim),
+        seed=options.seed,
+        intercept=bool(options.intercept),
+        dtype=options.dtype,
+        loss=options.loss,
+        positive=options.positive_label if format in TEXT_FORMATS else positive,
+        labels=labels,
+        skip_bad_rows=options.on_bad_row == "skip",
+        max_row=int(options.max_row),
+        block_size=int(options.block_size),
+        has_known_columns=options.columns is not None,
+        needs_label=bool(options.labelled),
+        recognises_separator=format == "csv" and options.sep is None and bool(options.header),
+        reads_other_columns=bool(options.other_columns),
+        names=options.names,
+        interactions=parse(options.interactions),
+        grams=ngrams.parse(options.ngrams, options.skips, options.char_ngrams),
+    )
