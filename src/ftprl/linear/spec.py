@@ -21,7 +21,7 @@ LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
 # Fields that are written only where they are on.
-_OPTIONAL = ("coin", "dense", "retired", "coin_retired", "classes", "bounds", "calibrate")
+_OPTIONAL = ("coin", "dense", "coin_retired", "classes", "bounds", "calibrate")
 _OFF: tuple[Any, ...] = (False, 0, (), [], "none")
 MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
@@ -154,6 +154,8 @@ class Spec:
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data; an infinite bound is None, since JSON has no infinity."""
         values = asdict(self)
+        if not self.several:
+            del values["retired"]
         for name in ("lower", "upper"):
             values[name] = _or_none(values[name])
         values["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]
