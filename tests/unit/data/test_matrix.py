@@ -43,7 +43,7 @@ def test_broken_matrices_are_refused() -> None:
     for indptr in ([0, 2, 1, 3], [5, 6, 7, 8], [-1, 0, 1, 2]):
         broken = csr_matrix(np.eye(3))
         broken.indptr = np.array(indptr, np.int32)
-        with pytest.raises(ftprl.errors.InvalidInput, match="indptr|entr|length"):
+        with pytest.raises(ftprl.errors.InvalidInput, match=r"indptr|entr|length"):
             list(ftprl.data.open(broken, y=np.ones(3)).read())
 
 
