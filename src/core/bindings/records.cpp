@@ -70,7 +70,8 @@ bool is_flat(const RecordParser& parser, const nb::dict& items) {
 }  // namespace
 
 void DictParser::set_names(const std::vector<Column>& names, bool reads_others) {
-    forget_keys();
+    forget_order();
+    keys_ = nb::dict();
     RecordParser::set_names(names, reads_others);
     names_in_order_ = nb::list();
     for (const Column& column : names) {
@@ -81,47 +82,19 @@ void DictParser::set_names(const std::vector<Column>& names, bool reads_others) 
 
 const Name* DictParser::name_of(PyObject* key) {
     if (!PyUnicode_CheckExact(key)) return find_name(text_of_key(key));
-    const Py_hash_t hash = PyObject_Hash(key);  // which a text keeps once it is known
-    const std::size_t mask = keys_.size() - 1;
-    for (std::size_t at = static_cast<std::size_t>(hash) & mask; !keys_.empty() && keys_[at].text != nullptr;
-         at = (at + 1) & mask) {
-        const Key& known = keys_[at];
-        if (known.text == key || (known.hash == hash && PyUnicode_Compare(known.text, key) == 0)) return known.name;
+    if (PyObject* const known = PyDict_GetItem(keys_.ptr(), key)) {
+        return static_cast<const Name*>(PyLong_AsVoidPtr(known));
     }
     const Name* const name = find_name(text_of_key(key));
-    if (key_count_ < MOST_KEYS && (name == nullptr || name->lasts)) remember(key, hash, name);
-    return name;
-}
-
-void DictParser::remember(PyObject* key, Py_hash_t hash, const Name* name) {
-    if (2 * (key_count_ + 1) > keys_.size()) {
-        std::vector<Key> before(keys_.empty() ? 64 : 2 * keys_.size());
-        std::swap(keys_, before);
-        key_count_ = 0;
-        for (const Key& known : before) {
-            if (known.text == nullptr) continue;
-            remember(known.text, known.hash, known.name);
-            Py_DECREF(known.text);
-        }
+    if (keys_.size() < MOST_KEYS && (name == nullptr || name->lasts)) {
+        keys_[key] = nb::steal(PyLong_FromVoidPtr(const_cast<Name*>(name)));
     }
-    const std::size_t mask = keys_.size() - 1;
-    std::size_t at = static_cast<std::size_t>(hash) & mask;
-    while (keys_[at].text != nullptr) at = (at + 1) & mask;
-    Py_INCREF(key);
-    keys_[at] = Key{key, hash, name};
-    ++key_count_;
+    return name;
 }
 
 void DictParser::forget_order() noexcept {
     for (const Key& known : order_) Py_XDECREF(known.text);
     order_.clear();
-}
-
-void DictParser::forget_keys() noexcept {
-    forget_order();
-    for (const Key& known : keys_) Py_XDECREF(known.text);
-    keys_.clear();
-    key_count_ = 0;
 }
 
 // All known names in their order, and then the others: what a record lacks is a missing value, in its place.

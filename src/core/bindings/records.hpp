@@ -15,7 +15,7 @@ namespace ftprl::bindings {
 class DictParser final : public RecordParser {
 public:
     using RecordParser::RecordParser;
-    ~DictParser() override { forget_keys(); }
+    ~DictParser() override { forget_order(); }
 
     // The names whose kind is known, also as Python's text: where missing values are features, dicts are asked for
     // them.
@@ -29,12 +29,10 @@ private:
         Py_hash_t hash = 0;
         const Name* name = nullptr;
     };
-    static constexpr std::size_t MOST_KEYS = 1 << 17;
+    static constexpr std::size_t MOST_KEYS = 1 << 17;  // that are remembered: there is no end to keys
 
     // How the values of a key are read; null when they are left out.
     const Name* name_of(PyObject* key);
-    void remember(PyObject* key, Py_hash_t hash, const Name* name);
-    void forget_keys() noexcept;
     void add_all_names(const nanobind::dict& items);
     void add_items(const nanobind::dict& items, bool only_others);
     void add_inside(const nanobind::dict& items, const std::string& object, int depth);
@@ -46,8 +44,7 @@ private:
     void note_keys(const nanobind::dict& items);
     void forget_order() noexcept;
 
-    std::vector<Key> keys_;  // by their hashes; as many entries as a power of two, half of them free
-    std::size_t key_count_ = 0;
+    nanobind::dict keys_;  // texts that were met, and the addresses of their names
     nanobind::list names_in_order_;
     std::vector<Key> order_;           // the keys of a dict that was read, all of them texts whose names last
     std::vector<PyObject*> in_order_;  // the values of a dict that has them, too; borrowed

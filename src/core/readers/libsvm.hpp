@@ -20,7 +20,6 @@ public:
 
 protected:
     void parse(const Byte* p, const Byte* eol, const Byte* end) override {
-        if (parse_simple(p, eol, end)) return;
         eol = find(p, eol, '#');
         while (eol != p && is_blank(eol[-1])) --eol;
         if (p == eol) return;
@@ -43,21 +42,6 @@ protected:
     }
 
 private:
-    // A row without a comment and without a fault, whose delimiters are read only once; false, and no row, for any
-    // other.
-    bool parse_simple(const Byte* p, const Byte* eol, const Byte* end) {
-        const Byte* stop = token(p, eol, end);
-        if (stop == eol || find(p, stop, '#') != stop) return false;
-        const bool has_label = *stop != ':';
-        double y = MISSING;
-        Fault fault;
-        rows.begin(static_cast<std::size_t>(eol - p) / 3 + 1);
-        if (!parse_fast(has_label ? stop : p, eol, end)) return false;
-        if (has_label && !labels_.read(p, stop, y, fault)) return false;
-        finish(y, 1.0);
-        return true;
-    }
-
     // Pairs `id:1` of up to eight digits, each with a blank behind it: most of many rows. Returns how many there are;
     // `from` is then where the next pair begins, and `delimiter` the delimiter behind its id. Kept apart from the rest,
     // which would take the registers away from it.
