@@ -157,7 +157,7 @@ def regression(
 def test_no_fixed_weights_are_below_the_floor(options: dict[str, Any]) -> None:
     """Length is the Frobenius norm over all classes; against SciPy's optima of many lengths."""
     spec, batch = spec_of(**options), stream(600)
-    engine = Engine(spec, receipt=True, retire=False)
+    engine = Engine(spec, receipt=True)
     engine.learn(batch)
     certificate = own_certificate(engine)
     unit = np.zeros(spec.dim)
