@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from benchmarks.bars import Bar, bars
 
 from ftprl import draw
 from ftprl.baselines import Best
@@ -57,8 +58,8 @@ def regret_bars(title: str, row: dict[str, Best]) -> Figure:
         return (0, "") if "FTPRL" in name else ((2, "//") if related.ALGORITHMS[name][1] else (4, ".."))
 
     order = sorted(row, key=lambda name: row[name].cost)
-    items = [draw.Bar(n, row[n].cost, look(n)[0], f"{row[n].cost:.4g}", look(n)[1]) for n in order]
-    return draw.bars(title, "regret at the best constant (log scale)", items)
+    items = [Bar(n, row[n].cost, look(n)[0], f"{row[n].cost:.4g}", look(n)[1]) for n in order]
+    return bars(title, "regret at the best constant (log scale)", items)
 
 
 def related_page(findings: related.Findings, folder: Path) -> str:
@@ -74,7 +75,7 @@ def related_page(findings: related.Findings, folder: Path) -> str:
             rows.append((name, *(c or "-" for c in cells)))
     heavy, poor = "heavy-tailed features", "poor ellipsoid"
     growth = save(draw.figure(outcome.panels, width=8.5, height=5.0), "related-bad-class", folder)
-    bars = [
+    drawn = [
         (
             p,
             save(
@@ -133,7 +134,7 @@ def related_page(findings: related.Findings, folder: Path) -> str:
                 "global rate (or none) yellow with dots."
             ),
             "",
-            *(line for p, path in bars for line in (f"![Regrets: {p}]{path}", "")),
+            *(line for p, path in drawn for line in (f"![Regrets: {p}]{path}", "")),
             "## Classification",
             "",
             (

@@ -53,14 +53,11 @@ def _units() -> list[tuple[Path, list[str]]]:
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
     core = [file for part in ("learners", "readers", "support") for file in sorted((CORE / part).glob("*.cpp"))]
     tested += [(file, COVERED) for file in core if not file.stem.endswith(("_portable", "_sse2", "_avx2"))]
-    learners, readers = CORE / "learners", CORE / "readers"
+    learners = CORE / "learners"
     kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL])]
-    kernels.append((readers / "delimiters_portable.cpp", COVERED))
     if platform.machine().lower() in ("x86_64", "amd64"):
         kernels.append((learners / "kernel_sse2.cpp", [*COVERED, *KERNEL]))
         kernels.append((learners / "kernel_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
-        kernels.append((readers / "delimiters_sse2.cpp", COVERED))
-        kernels.append((readers / "delimiters_avx2.cpp", [*COVERED, "-mavx2", "-mbmi", "-mpopcnt"]))
     return kernels + tested + own
 
 

@@ -128,7 +128,7 @@ TESTED_TOGETHER = {
     "training": "unit/training, laws/test_changing_streams.py",
     "version": "test_project.py",
 }
-NOT_PACKAGES = {"core", "docs", "examples"}  # tests of src/core, of the pages and of the examples
+NOT_PACKAGES = {"benchmarks", "core", "docs", "examples"}  # tests of src/core, of the pages and of the examples
 
 
 def is_tested(module: str) -> bool:

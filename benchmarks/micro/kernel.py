@@ -1,11 +1,9 @@
-"""The compiled learner against its floor: a bare load and store of the same cells in the same order.
+"""How long the compiled learner takes for a row, by instruction set, type of cells and number of scales.
 
 Rows of 39 categorical features (`--features`: as many as there are, 377 with the interactions of 13 and 26), one a
 field. Field j has 10 values for the first and 10 million for the last field, and its k-th most frequent value turns up
 in proportion to 1/k: heavy tails, as in click logs. Everything is in memory. All kinds are timed in turn, and of each
-batch the best of the rounds counts: what else the machine does must not. The floor finds its indices in the cache,
-since they are checked before the clock starts; the others read and check them first, so that the ratio is rather too
-low than too high.
+batch the best of the rounds counts: what else the machine does must not.
 
     python benchmarks/micro/kernel.py [--rows 200000] [--features 39] [--bits 22] [--rounds 10] [--json PATH]
 """
@@ -23,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ftprl._core import Learner, use_instruction_set
+from ftprl._core import use_instruction_set
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
 from ftprl.linear.spec import AUTO
@@ -33,19 +31,14 @@ SCALES = {1: 0.1, 4: AUTO[1:5], 8: AUTO}
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table; nanoseconds a row, and the floor's time over learn's."""
+    """One line of the table; nanoseconds a row."""
 
     kernels: str
     cells: str
     scales: int
-    floor: float | None
     learn: float
     receipt: float
     score: float
-
-    @property
-    def ratio(self) -> float | None:
-        return None if self.floor is None else self.floor / self.learn
 
 
 def rows(count: int, bits: int, features: int = 39, seed: int = 0) -> Batch:
@@ -84,17 +77,12 @@ def measure(kernels: str, float64: bool, scales: int, batches: list[Batch], bits
     spec = Spec(dim=2**bits, float64=float64, scale=SCALES[scales])
     engine = Engine(spec)
     kinds = {"learn": timed(engine.learn), "score": timed(engine.score)}
-    if scales == 1:
-        core = Learner(
-            2**bits, float64=float64, receipt=False, loss=spec.loss, scales=spec.scales, beta=spec.beta, l1=0.0, l2=0.0,
-            lower=spec.lower, upper=spec.upper, intercept=True, tau=spec.tau,
-        )  # fmt: skip
     least = best(kinds, batches, rounds)
     kept = Engine(spec, receipt=True)  # by itself: its larger cells would take the cache from the others
     least |= best({"receipt": timed(kept.learn)}, batches, rounds)
     count = sum(map(len, batches))
     times = {name: 1e9 * s / count for name, s in least.items()}
-    return Line(kernels, "float64" if float64 else "float32", scales, **{"floor": None, **times})
+    return Line(kernels, "float64" if float64 else "float32", scales, **times)
 
 
 def main() -> None:
@@ -111,21 +99,16 @@ def main() -> None:
     batches = [part.private() for part in batch.cut(options.batch)]  # as parsers make them: nobody else writes to them
     size = f"{options.rows} rows of {options.features} features, 2^{options.bits} cells"
     print(f"{size}, {touched} of them touched; ns a row")
-    print(
-        f"{'kernels':<10}{'cells':<10}{'scales':>6}{'floor':>7}{'learn':>7}{'receipt':>9}{'score':>7}{'floor/learn':>13}"
-        f"{'rows/s':>9}"
-    )
+    print(f"{'kernels':<10}{'cells':<10}{'scales':>6}{'learn':>7}{'receipt':>9}{'score':>7}{'rows/s':>9}")
     lines = []
-    for kernels, float64, scales in itertools.product(("portable", "sse2", "avx2"), (False, True), SCALES):
+    for kernels, float64, scales in itertools.product(("portable", "avx2"), (False, True), SCALES):
         line = measure(kernels, float64, scales, batches, options.bits, options.rounds)
         if line is None:
             continue
         lines.append(line)
-        floor = f"{'':>7}" if line.floor is None else f"{line.floor:>7.0f}"
-        ratio = f"{'':>13}" if line.ratio is None else f"{line.ratio:>13.2f}"
         print(
-            f"{line.kernels:<10}{line.cells:<10}{line.scales:>6}{floor}{line.learn:>7.0f}{line.receipt:>9.0f}"
-            f"{line.score:>7.0f}{ratio}{1e3 / line.learn:>8.2f}M"
+            f"{line.kernels:<10}{line.cells:<10}{line.scales:>6}{line.learn:>7.0f}{line.receipt:>9.0f}"
+            f"{line.score:>7.0f}{1e3 / line.learn:>8.2f}M"
         )
     use_instruction_set("")
     if options.json:

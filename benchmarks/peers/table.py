@@ -183,17 +183,17 @@ def forms_verdicts(lines: Lines, rows: int, part: int) -> list[Verdict]:
 
 def picture(lines: Lines, path: Path) -> None:
     """Seconds of each job that ran over the first number of rows."""
-    from ftprl import draw
+    from benchmarks.bars import Bar, bars
 
     rows = next(iter(lines.values())).rows
     drawn = [line for line in lines.values() if line.rows == rows and line.median is not None]
-    bars = []
+    items = []
     for line in drawn:
         times = ratio(lines, line)
         factor = f"   {times:.1f}x" if times is not None and line.job != line.own else ""
         name = line.job + (" (scaled up)" if line.times != 1.0 else "")
         colour = 0 if line.job.startswith("ftprl") else 1
-        bars.append(draw.Bar(name, line.median or 0.0, colour, f"{line.median:.2f} s{factor}"))
+        items.append(Bar(name, line.median or 0.0, colour, f"{line.median:.2f} s{factor}"))
     title = f"{rows:,} rows of 39 categories: text to saved model"
     xlabel = "seconds, on a logarithmic scale; the factor is to ftprl on the same format"
-    draw.bars(title, xlabel, bars).savefig(path, dpi=150)
+    bars(title, xlabel, items).savefig(path, dpi=150)

@@ -57,8 +57,6 @@ def state_of(learner: Engine | Replay) -> dict[str, np.ndarray]:
         own[f"sums {k}"] = np.array([getattr(s, name) for s in sums for name in type(s).__slots__])
     names = ("P", "u", "w", "totals", "hedge", "block", "windows") if learner.spec.several else ("w", "totals")
     own |= {name: np.array(learner.state[name]) for name in names}
-    if len(own.get("hedge", [])) == 12:  # two numbers of the learner alone are between the others
-        own["hedge"] = np.delete(own["hedge"], [5, 6])
     return own | {"labels": label_numbers(learner)}
 
 

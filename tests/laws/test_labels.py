@@ -166,7 +166,7 @@ def test_a_lane_is_a_single_scale_when_values_are_signs(
 @pytest.mark.parametrize("receipt", [False, True])
 @pytest.mark.parametrize("loss", LABELLED)
 def test_a_saved_model_goes_on_to_the_bit(loss: str, receipt: bool, several: bool, tmp_path: Path) -> None:
-    more: dict[str, Any] = {"scale": AUTO, "level": True} if several else {"l2": 0.1}
+    more: dict[str, Any] = {"scale": AUTO} if several else {"l2": 0.1}
     for float64 in (False, True):
         engine = Engine(spec(loss, float64=float64, **more), receipt=receipt)
         for seed in range(3):

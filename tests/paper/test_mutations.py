@@ -64,10 +64,10 @@ def _psd(apply: Callable[..., Any]) -> SimpleNamespace:
 
 # What turns red: statements about plays under a wrong play, statements about weights under wrong weights.
 RED = {
-    wrong_gradient: ("regret-theorem", "diagonal", "algorithm-1", "composite"),
-    wrong_centre: ("lemma-leader", "half", "algorithm-1", "centring"),
-    no_centre: ("lemma-regularised-leader", "algorithm-1", "centring"),
-    wrong_step: ("lemma-ftrl", "diagonal", "algorithm-2"),
+    wrong_gradient: ("algorithm-1", "composite"),
+    wrong_centre: ("lemma-leader", "half"),
+    no_centre: ("lemma-regularised-leader", "algorithm-1"),
+    wrong_step: ("lemma-ftrl", "algorithm-2"),
     light_weights: ("lemma-sum", "diagonal"),
 }
 # What does not: statements that do not ask the changed part.

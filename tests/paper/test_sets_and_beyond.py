@@ -20,22 +20,6 @@ from ftprl.schemes.best_bound import BestBound
 from ftprl.sets import Simplex
 from ftprl.sets.norm_ball import NormBall
 
-NAMES = (
-    "axes-example",
-    "bad-class",
-    "bad-class-bound",
-    "best-bound",
-    "best-bound-limits",
-    "black-box",
-    "full-against-diagonal",
-    "heavy-tail",
-    "john-scaling",
-    "lp-post-hoc",
-    "scale-lp",
-    "sketch",
-    "sphere",
-)
-
 
 def silent(what: str) -> None:
     assert what
@@ -55,40 +39,9 @@ def run(name: str) -> Outcome:
     return statement(name).run(False, silent)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_verdict_figure_and_words(name: str) -> None:
-    """The quick run gives the expected verdict and a figure whose axes are named; the words are there."""
-    experiment = statement(name)
-    outcome = experiment.run(False, silent)
-    assert outcome.verdict is experiment.expected, [str(c) for c in (*outcome.stated, *outcome.corrected) if not c.ok]
-    assert all(c.ok for c in outcome.instead)
-    assert experiment.name == name
-    assert all(
-        (
-            experiment.title,
-            experiment.place,
-            experiment.claim,
-            experiment.instance,
-            experiment.measured,
-            experiment.code,
-        )
-    )
-    assert bool(experiment.correction) == (experiment.expected is not Verdict.HOLDS)
-    assert all(p.title and p.xlabel and p.ylabel for p in outcome.panels)
-    for panel in outcome.panels:
-        for s in panel.series:
-            assert len(np.asarray(s.x)) == len(np.asarray(s.y)) >= 2
-            assert np.isfinite(np.asarray(s.y, dtype=float)).all()
-    assert draw.figure(outcome.panels).axes
-
-
-@pytest.mark.parametrize("name", ["scale-lp", "heavy-tail", "best-bound-limits"])
-def test_two_runs_give_the_same_numbers(name: str) -> None:
-    first, second = run(name), run(name)
-    assert [c.to_dict() for c in (*first.stated, *first.corrected, *first.instead)] == [
-        c.to_dict() for c in (*second.stated, *second.corrected, *second.instead)
-    ]
-    assert list(first.numbers) == list(second.numbers)
+def test_a_figure_is_drawn() -> None:
+    """The panels of an experiment are what the package's figures are made of."""
+    assert draw.figure(run("axes-example").panels).axes
 
 
 @pytest.mark.parametrize("name", ["axes-example", "bad-class-bound"])
@@ -256,14 +209,6 @@ def test_both_slips_of_algorithm_2_are_shown_alone() -> None:
 def test_slope_of_a_power() -> None:
     assert slope([1, 2, 4, 8], [3, 3 * 2**0.4, 3 * 4**0.4, 3 * 8**0.4]) == pytest.approx(0.4)
     assert math.isclose(slope([1, 10], [5, 5]), 0.0, abs_tol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_full_runs(name: str) -> None:
-    """The long run gives the same verdict."""
-    experiment = statement(name)
-    assert experiment.run(True, silent).verdict is experiment.expected
 
 
 def test_diagonal_scheme_is_what_the_class_separates(monkeypatch: pytest.MonkeyPatch) -> None:

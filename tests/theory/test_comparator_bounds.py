@@ -158,19 +158,19 @@ def test_every_interval(name: str, rounds: int, seed: int) -> None:
 
 def test_intervals_after_a_change() -> None:
     """When the best point changes, the mixture follows; the learner alone does not."""
-    rows = np.concatenate((np.full((2000, 1), 1.0), np.full((2000, 1), -1.0)))
+    rows = np.concatenate((np.full((700, 1), 1.0), np.full((700, 1), -1.0)))
     base = FTPRL(Box(-1, 1), Diagonal(2**0.5))
     learner = StronglyAdaptive(base, limit=2.0)
     game = play(learner, rows)
-    part = learner.interval(game.state, 2001, 4000)  # type: ignore[arg-type]
+    part = learner.interval(game.state, 701, 1400)  # type: ignore[arg-type]
     alone, x = 0.0, Game(base)
     for t, g in enumerate(rows):
-        alone += float(g @ x.x) * (t >= 2000)
+        alone += float(g @ x.x) * (t >= 700)
         x.observe(g)
-    assert part.regret < (alone + 2000) / 2
-    assert part.regret < 800
+    assert part.regret < (alone + 700) / 2
+    assert part.regret < 300
     assert part.theorem is not None
-    assert part.theorem < 40 * math.log(4000) * math.sqrt(2000)
+    assert part.theorem < 40 * math.log(1400) * math.sqrt(700)
 
 
 def test_any_learner_can_be_copied() -> None:

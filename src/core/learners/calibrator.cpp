@@ -73,23 +73,15 @@ double mean_score(const double (*bins)[BIN_SUMS], int b) {
 
 double log_odds(const Pool& pool) { return std::log(pool.positive / (pool.weight - pool.positive)); }
 
-double between(double score, double x0, double x1, double odds0, double odds1) {
-    return odds0 + (odds1 - odds0) * ((score - x0) / (x1 - x0));
-}
-
-double linear_at(double score, double shift, double above, double below) {
-    return shift + score * (score >= 0.0 ? above : below);
-}
-
 }  // namespace
 
 double CalibrationMap::operator()(double score) const {
-    if (linear) return linear_at(score, shift, above, below);
+    if (linear) return shift + score * (score >= 0.0 ? above : below);
     constexpr int last = SCORE_BINS - 1;
     if (score < x[0]) return score + (odds[0] - x[0]);
     if (score >= x[last]) return score + (odds[last] - x[last]);
     const auto next = std::upper_bound(x, x + SCORE_BINS, score) - x;
-    return between(score, x[next - 1], x[next], odds[next - 1], odds[next]);
+    return odds[next - 1] + (odds[next] - odds[next - 1]) * ((score - x[next - 1]) / (x[next] - x[next - 1]));
 }
 
 Calibrator::Calibrator(CalibrationKind kind) : kind(kind), u{1.0, 0.0, 0.0}, P{}, bins{} {
@@ -113,27 +105,6 @@ CalibrationMap Calibrator::map() const {
         }
     }
     return made;
-}
-
-double Calibrator::at(double score) const {
-    if (kind != CalibrationKind::isotonic) return map()(score);
-    // Between the middles of two bins, or outside of all: two means and two logarithms in place of all of them.
-    int right = bin_of(within(score, CUT));
-    double x1 = mean_score(bins, right);
-    if (score >= x1 && right < SCORE_BINS - 1) x1 = mean_score(bins, ++right);
-    Pool pools[SCORE_BINS];
-    pools_of(bins, pools);
-    int pool = 0;
-    const auto odds_of = [&](int bin) {
-        while (pools[pool].last < bin) ++pool;
-        return log_odds(pools[pool]);
-    };
-    if (right == 0 || score >= x1) {
-        const double odds = odds_of(right);
-        return score + (odds - x1);
-    }
-    const double x0 = mean_score(bins, right - 1), odds0 = odds_of(right - 1);
-    return between(score, x0, x1, odds0, odds_of(right));
 }
 
 void Calibrator::learn(double score, double y, double weight) {

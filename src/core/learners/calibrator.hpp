@@ -37,8 +37,6 @@ struct Calibrator {
     double bins[SCORE_BINS][BIN_SUMS];       // of the rows learned, without the prior
 
     CalibrationMap map() const;
-    // The calibrated score: the map at one score, of which nothing else is computed.
-    double at(double score) const;
     void learn(double score, double y, double weight);
 };
 

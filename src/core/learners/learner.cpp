@@ -93,7 +93,7 @@ Totals Learner::learn_calibrated(const Rows& rows, bool wide_values, const RowOu
     totals.loss = 0.0;
     const ScaleConstants& c = options_.constants;
     for (std::int64_t r = 0; r < rows.count; ++r) {
-        const double score = own.scores[r], calibrated = calibrator_->at(score), y = rows.y[r];
+        const double score = own.scores[r], calibrated = calibrator_->map()(score), y = rows.y[r];
         own.scores[r] = calibrated;
         if (y != y) continue;
         double tail = 0.0;
@@ -110,10 +110,6 @@ Totals Learner::learn_calibrated(const Rows& rows, bool wide_values, const RowOu
 void Learner::score(const Rows& rows, bool wide_values, double* scores, bool calibrated) const {
     score_rows(rows, wide_values, scores);
     if (calibrator_ == nullptr || !calibrated) return;
-    if (rows.count == 1) {
-        *scores = calibrator_->at(*scores);
-        return;
-    }
     const CalibrationMap map = calibrator_->map();
     for (std::int64_t r = 0; r < rows.count; ++r) scores[r] = map(scores[r]);
 }
@@ -137,6 +133,8 @@ void Learner::weights(int scale, double* out) const {
         weights_of(cells, options_.constants, unconstrained_, output * scales() + scale, out);
     }
 }
+
+std::size_t Learner::touched(std::uint32_t* out) const { return touched_of(table(), out); }
 
 LedgerSums Learner::ledger(int leader, const std::int64_t* slots, std::int64_t count) const {
     return ledger_of(table(), options_.constants, leader, slots, count);

@@ -75,7 +75,7 @@ public:
     virtual void intercept(double* out) const = 0;
 
     // The slots that have been learned, in order, into space for all of them; returns how many there are.
-    virtual std::size_t touched(std::uint32_t* out) const = 0;
+    virtual std::size_t touched(std::uint32_t* out) const;
     // Whole cells, of slots below dim.
     virtual void take(const std::uint32_t* slots, std::size_t count, void* out) const = 0;
     virtual void put(const std::uint32_t* slots, std::size_t count, const void* from) = 0;

@@ -247,6 +247,21 @@ void add_ledger(const CellTable& t, const ScaleConstants& constants, int leader,
 }
 
 template <class T>
+std::size_t put_touched(const CellTable& t, std::uint32_t* out) {
+    constexpr std::uint64_t AHEAD = 64;
+    const auto* base = static_cast<const unsigned char*>(t.cells);
+    const auto met = [&](std::uint64_t slot) {
+        return reinterpret_cast<const T*>(base + t.slot_map[slot] * t.bytes) + t.met;
+    };
+    std::size_t count = 0;
+    for (std::uint64_t i = 0; i < t.dim; ++i) {
+        if (i + AHEAD < t.dim) fetch(met(i + AHEAD));
+        if (t.slot_map[i] != 0 && *met(i) > T(0)) out[count++] = static_cast<std::uint32_t>(i);
+    }
+    return count;
+}
+
+template <class T>
 void put_weights(const CellTable& t, const ScaleConstants& constants, bool unconstrained, int number, double* out) {
     const Lane lane = lane_of(constants, number);
     const auto* base = static_cast<const unsigned char*>(t.cells);
@@ -288,6 +303,10 @@ LedgerSums ledger_of(const CellTable& table, const ScaleConstants& constants, in
     return in_parts<LedgerSums>(table, slots, count, [&](const Coordinates& which, LedgerSums& out) {
         add(table, constants, leader, which, out);
     });
+}
+
+std::size_t touched_of(const CellTable& table, std::uint32_t* out) {
+    return table.wide ? put_touched<double>(table, out) : put_touched<float>(table, out);
 }
 
 void weights_of(const CellTable& table, const ScaleConstants& constants, bool unconstrained, int lane, double* out) {

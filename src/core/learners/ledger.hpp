@@ -57,6 +57,9 @@ LedgerSums ledger_of(const CellTable& table, const ScaleConstants& constants, in
 // `unconstrained`: there is no l1, no l2 and no bound.
 void weights_of(const CellTable& table, const ScaleConstants& constants, bool unconstrained, int lane, double* out);
 
+// The slots whose cells were learned, in order, into space for all of them; returns how many there are.
+std::size_t touched_of(const CellTable& table, std::uint32_t* out);
+
 // The cells by how often they were seen, a group a power of two from 2^RAREST on: their number, and the shares -S.u,
 // penalty and D.R of scale number `scale`, with u as above.
 constexpr int RAREST = -20;

@@ -172,26 +172,6 @@ void MultiClassLearner::intercept(double* out) const {
     }
 }
 
-std::size_t MultiClassLearner::touched(std::uint32_t* out) const {
-    const auto* cells = static_cast<const unsigned char*>(memory_->data());
-    const std::size_t N = bytes_of(cell_lanes_) - number_bytes();
-    std::size_t count = 0;
-    for (std::uint64_t i = 0; i < dim(); ++i) {
-        const std::uint32_t cell = slot_map_[i];
-        if (cell == 0) continue;
-        const unsigned char* at = cells + cell * cell_bytes() + N;
-        float narrow = 0.0F;
-        double wide = 0.0;
-        if (wide_cells()) {
-            std::memcpy(&wide, at, sizeof wide);
-        } else {
-            std::memcpy(&narrow, at, sizeof narrow);
-        }
-        if (wide > 0.0 || narrow > 0.0F) out[count++] = static_cast<std::uint32_t>(i);
-    }
-    return count;
-}
-
 void MultiClassLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
     const std::size_t bytes = cell_bytes();
     const auto* cells = static_cast<const unsigned char*>(memory_->data());

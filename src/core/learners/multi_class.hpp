@@ -19,7 +19,6 @@ public:
     std::unique_ptr<Learner> copy() const override;
 
     void intercept(double* out) const override;
-    std::size_t touched(std::uint32_t* out) const override;
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     std::size_t cell_bytes() const override { return bytes_of(cell_lanes_); }

@@ -134,24 +134,6 @@ void MultiScaleLearner::intercept(double* out) const {
     std::fill_n(out + 3 * scales(), scales(), labelled() ? intercept_[3 * MOST_SCALES] : 1.0);
 }
 
-template <class T>
-std::size_t MultiScaleLearner::touched(std::uint32_t* out) const {
-    const auto* cells = static_cast<const T*>(memory_.data());
-    const std::size_t stride = own_bytes() / sizeof(T), N = 2 * static_cast<std::size_t>(lanes()) + 1;
-    std::size_t count = 0;
-    for (std::uint64_t i = 0; i < dim(); ++i) {
-        if (i + AHEAD < dim()) fetch(cells + slot_map_[i + AHEAD] * stride + N);
-        const std::uint32_t cell = slot_map_[i];
-        if (cell == 0 || !(cells[cell * stride + N] > T(0))) continue;
-        out[count++] = static_cast<std::uint32_t>(i);
-    }
-    return count;
-}
-
-std::size_t MultiScaleLearner::touched(std::uint32_t* out) const {
-    return wide_cells() ? touched<double>(out) : touched<float>(out);
-}
-
 void MultiScaleLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
     const std::size_t bytes = own_bytes(), more = coin_bytes();
     const auto* cells = static_cast<const unsigned char*>(memory_.data());

@@ -25,7 +25,6 @@ public:
     std::unique_ptr<Learner> copy() const override;
 
     void intercept(double* out) const override;
-    std::size_t touched(std::uint32_t* out) const override;
     void take(const std::uint32_t* slots, std::size_t count, void* out) const override;
     void put(const std::uint32_t* slots, std::size_t count, const void* from) override;
     // To others a cell is one with the numbers of its coin, which lie elsewhere.
@@ -57,8 +56,6 @@ private:
     }
     GradientSums gradient_sums() const override;
     int lanes() const { return (scales() + 3) / 4 * 4; }
-    template <class T>
-    std::size_t touched(std::uint32_t* out) const;
     ScaleState state(const std::uint32_t* slots) const;
     std::size_t own_bytes() const { return set().cell_bytes; }
     std::size_t coin_bytes() const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace ftprl {
 namespace {
@@ -30,74 +29,26 @@ void shift_down(double* bins, std::int64_t by, double& out) {
     }
 }
 
-// Sums over rows, which stay in registers while rows are added.
-struct Moments {
-    double rows, weight, absolute, label, label_squares;
-};
-
-// The index of a number among bins that need not change for it; -1 for any other number. A width is a power of two, so
-// that its reciprocal divides to the same bits.
-struct QuickBins {
-    explicit QuickBins(const ResidualState& s)
-        : reciprocal(s.width > 0.0 && std::fabs(s.first) < MOST && std::fabs(s.last) < MOST ? 1.0 / s.width : NONE),
-          first(s.first),
-          end(s.last + 1.0),
-          first_number(reciprocal == reciprocal ? static_cast<std::int64_t>(s.first) : 0),
-          top(s.top < MOST ? static_cast<std::int64_t>(s.top) : -1) {}
-
-    std::int64_t prediction_bin_of(double score) const {
-        const double scaled = score * reciprocal;
-        if (!(scaled >= first && scaled < end)) return -1;
-        const auto number = static_cast<std::int64_t>(scaled);  // rounded towards 0
-        return number - static_cast<std::int64_t>(scaled < static_cast<double>(number)) - first_number;
-    }
-    std::int64_t size_bin_of(double size) const {
-        std::uint64_t bits = 0;
-        std::memcpy(&bits, &size, sizeof bits);
-        const std::int64_t index = top - static_cast<std::int64_t>(bits >> SHIFT);
-        return size > 0.0 && index >= 0 && index < RESIDUAL_BINS ? index : -1;
-    }
-
-    static constexpr double MOST = 0x1p52, NONE = std::numeric_limits<double>::quiet_NaN();
-    double reciprocal;
-    double first, end;
-    std::int64_t first_number, top;
-};
-
 }  // namespace
 
 void Residuals::add(const double* score, const double* prediction, const double* y, const double* weight,
                     std::int64_t count) {
     ResidualState& s = state_;
-    Moments m = {s.rows, s.weight, s.absolute, s.label, s.label_squares};
-    double* const sides[2] = {s.below, s.above};
-    QuickBins quick(s);
     for (std::int64_t r = 0; r < count; ++r) {
         if (!(std::fabs(score[r]) <= LARGEST_SCORE)) continue;  // no number, since another thread wrote the array
-        const double residual = y[r] - prediction[r], w = weight[r], size = std::fabs(residual), d = y[r] - m.label;
-        m.rows += 1.0;
-        m.weight += w;
-        m.absolute += w * size;
-        m.label += w / m.weight * d;
-        m.label_squares += w * d * (y[r] - m.label);
-        const std::int64_t prediction_bin = quick.prediction_bin_of(score[r]), size_bin = quick.size_bin_of(size);
-        PredictionBin& bin = prediction_bin >= 0 ? s.predictions[prediction_bin] : bin_of(score[r]);
+        const double residual = y[r] - prediction[r], w = weight[r], d = y[r] - s.label;
+        s.rows += 1.0;
+        s.weight += w;
+        s.absolute += w * std::fabs(residual);
+        s.label += w / s.weight * d;
+        s.label_squares += w * d * (y[r] - s.label);
+        PredictionBin& bin = bin_of(score[r]);
         bin.weight += w;
         bin.prediction += w * prediction[r];
         bin.residual += w * residual;
         bin.squares += w * (residual * residual);
-        if (size_bin >= 0) {
-            sides[residual > 0.0][size_bin] += w;
-        } else {
-            add_residual(residual, w);
-        }
-        if (prediction_bin < 0 || size_bin < 0) quick = QuickBins(s);
+        add_residual(residual, w);
     }
-    s.rows = m.rows;
-    s.weight = m.weight;
-    s.absolute = m.absolute;
-    s.label = m.label;
-    s.label_squares = m.label_squares;
 }
 
 PredictionBin& Residuals::bin_of(double score) {

@@ -18,13 +18,6 @@ std::size_t stride_of(const LearnerOptions& options) {
     return bytes_of_cell(options) * (options.receipt && !holds_S(options) ? 2 : 1);
 }
 
-// Cells of 16 bytes, a size that the compiler knows: each is one move.
-void take_small(const void* cells, std::size_t stride, const std::uint32_t* slots, std::size_t count, void* out) {
-    const auto* from = static_cast<const unsigned char*>(cells);
-    auto* to = static_cast<unsigned char*>(out);
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(to + 16 * i, from + stride * slots[i], 16);
-}
-
 }  // namespace
 
 SingleScaleLearner::SingleScaleLearner(const LearnerOptions& options)
@@ -111,7 +104,6 @@ GradientSums SingleScaleLearner::gradient_sums() const {
 
 void SingleScaleLearner::take(const std::uint32_t* slots, std::size_t count, void* out) const {
     const std::size_t bytes = cell_bytes();
-    if (bytes == 16) return take_small(memory_.data(), stride_of(options_), slots, count, out);
     auto* to = static_cast<unsigned char*>(out);
     for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * bytes, cell(slots[i]), bytes);
 }

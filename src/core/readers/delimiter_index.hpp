@@ -4,12 +4,68 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
-#include "readers/delimiters.hpp"
 #include "readers/scan.hpp"
+#include "support/hash.hpp"
 
 namespace ftprl {
+
+namespace detail {
+
+// A bit for each of eight bytes that is one of N; each word of `wanted` has one of them eight times.
+template <std::size_t N>
+std::uint64_t matches8(std::uint64_t word, const std::array<std::uint64_t, N>& wanted) noexcept {
+    constexpr std::uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+    std::uint64_t others = ~std::uint64_t{0};  // bytes whose highest bit is set are none of those before
+    for (const std::uint64_t copies : wanted) {
+        const std::uint64_t differs = word ^ copies;
+        others &= ((differs & low) + low) | differs;
+    }
+    return ((~others & ~low) >> 7) * 0x0102040810204080u >> 56;
+}
+
+inline std::size_t count_bits(std::uint64_t bits) noexcept {
+    bits -= bits >> 1 & 0x5555555555555555u;
+    bits = (bits & 0x3333333333333333u) + (bits >> 2 & 0x3333333333333333u);
+    return ((bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56;
+}
+
+}  // namespace detail
+
+// Room behind the positions themselves: they are written several at a time.
+constexpr std::size_t DELIMITER_SLACK = 16;
+
+// Writes every i below `size` where p[i] is one of N bytes, in order, and returns how many there are. `out` has space
+// for `size` numbers and DELIMITER_SLACK more. No byte at or after p + size is read.
+template <std::size_t N>
+std::size_t find_delimiters(const Byte* p, std::size_t size, const Byte* bytes, std::uint32_t* out) noexcept {
+    std::array<std::uint64_t, N> wanted;
+    for (std::size_t k = 0; k < N; ++k) wanted[k] = bytes[k] * 0x0101010101010101u;
+    const std::uint32_t* const begin = out;
+    for (std::size_t at = 0; at < size; at += 64) {
+        Byte rest[64] = {};
+        const bool is_whole = size - at >= 64;
+        if (!is_whole) std::memcpy(rest, p + at, size - at);
+        const Byte* const block = is_whole ? p + at : rest;
+        std::uint64_t mask = 0;
+        for (unsigned i = 0; i < 64; i += 8) mask |= detail::matches8<N>(detail::load8(block + i), wanted) << i;
+        if (!is_whole) mask &= (std::uint64_t{1} << (size - at)) - 1;
+        // Eight positions at a time, wanted or not: how many there are differs from block to block, and a branch on
+        // each would often be wrong. Those too many are overwritten by the next ones.
+        std::uint32_t* const end = out + detail::count_bits(mask);
+        do {
+            for (int k = 0; k < 8; ++k) {
+                out[k] = static_cast<std::uint32_t>(at) + detail::lowest_bit(mask | std::uint64_t{1} << 63);
+                mask &= mask - 1;
+            }
+            out += 8;
+        } while (mask != 0);
+        out = end;
+    }
+    return static_cast<std::size_t>(out - begin);
+}
 
 class DelimiterIndex {
 public:
@@ -19,8 +75,8 @@ public:
     static constexpr std::ptrdiff_t LONGEST = 1 << 18;
 
     explicit DelimiterIndex(const std::array<Byte, 2>& bytes)
-        : bytes_{bytes[0], bytes[1]}, find_(delimiter_search().two) {}
-    explicit DelimiterIndex(const std::array<Byte, 5>& bytes) : bytes_(bytes), find_(delimiter_search().five) {}
+        : bytes_{bytes[0], bytes[1]}, find_(&find_delimiters<2>) {}
+    explicit DelimiterIndex(const std::array<Byte, 5>& bytes) : bytes_(bytes), find_(&find_delimiters<5>) {}
 
     // Other bytes may stand in the same place: nothing is known of them.
     void forget() noexcept { from_ = to_ = nullptr; }
@@ -54,14 +110,14 @@ private:
         if (capacity > positions_.size()) positions_.resize(capacity);
         from_ = p;
         to_ = p + size;
-        const std::size_t count = find_(p, static_cast<std::size_t>(size), bytes_.data(), 0, positions_.data());
+        const std::size_t count = find_(p, static_cast<std::size_t>(size), bytes_.data(), positions_.data());
         positions_[count] = ~std::uint32_t{0};
         next_ = positions_.data();
         last_ = next_ + count;
     }
 
     std::array<Byte, 5> bytes_{};
-    FindDelimiters find_;
+    std::size_t (*find_)(const Byte*, std::size_t, const Byte*, std::uint32_t*);
     const Byte* from_ = nullptr;
     const Byte* to_ = nullptr;
     std::vector<std::uint32_t> positions_;

@@ -8,10 +8,7 @@ namespace {
 
 InstructionSet best() noexcept {
 #if defined(FTPRL_X86)
-    // The delimiter search for AVX2 counts and finds bits with the two others, which come with it in hardware but may
-    // be masked in a virtual machine.
-    static const bool has_avx2 =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+    static const bool has_avx2 = __builtin_cpu_supports("avx2");
     return has_avx2 ? InstructionSet::avx2 : InstructionSet::sse2;
 #else
     return InstructionSet::portable;

@@ -221,11 +221,11 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     if math.isfinite(facts["baseline_loss"]):
         mean = _mean(facts["baseline_loss"], facts["mixture_weight"])
         lines.append(f"{'baseline':>14} {'':>14} {mean:>14}  {_BASELINE}")
-    scales = facts["spec"]["scale"]
-    if facts["spec"]["retired"]:
-        lines.append(f"{'dropped':>14} {', '.join(f'{h:g}' for h in facts['spec']['retired'])}")
+    scales, dropped = facts["spec"]["scale"], facts["spec"].get("retired", ())
+    if dropped:
+        lines.append(f"{'dropped':>14} {', '.join(f'{h:g}' for h in dropped)}")
     best = min(range(len(scales)), key=losses.__getitem__)
-    every = sorted((*scales, *facts["spec"]["retired"]))
+    every = sorted((*scales, *dropped))
     if scales[best] in (every[0], every[-1]):
         end, other = ("smallest", "smaller") if scales[best] == every[0] else ("largest", "larger")
         lines.append(f"note: the best scale, {scales[best]:g}, is the {end} one; {other} ones may be better (--scale)")

@@ -19,8 +19,8 @@ def as_typed(message: str, options: tuple[str, ...]) -> str:
 
     Only the options that an error names are replaced, or one that its message begins with: the rest may be data.
 
-    >>> as_typed("use lower= or upper=, got lower=1 and upper=0", ("lower", "upper"))
-    'use --lower or --upper, got --lower 1 and --upper 0'
+    >>> as_typed("use l1= or l2=, got l1=1 and l2=0", ("l1", "l2"))
+    'use --l1 or --l2, got --l1 1 and --l2 0'
     """
     first = re.match(r"(\w+)(?==| needs )", message)
     if first is not None and first[1] in BY_NAME:

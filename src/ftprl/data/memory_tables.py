@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from ftprl.data import frames, nested, records
 from ftprl.data.columns import ColumnPlan, settle
+from ftprl.data.files import shown
 from ftprl.data.interactions import checked
 from ftprl.data.options import FRAME, LONGEST_USUAL_ROW, RECORDS, ReadingOptions
 from ftprl.data.parts import ORIGIN, Parts, are_records, split
@@ -15,8 +16,10 @@ from ftprl.data.plan import BATCH_ROWS, Plan, plan_of
 from ftprl.data.protocol import KINDS
 from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, known_columns, named_columns
-from ftprl.data.vectors import RowVectors
 from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @final
@@ -89,6 +92,56 @@ class MemoryTables(TableReader):
                 f"{ORIGIN}: element {number}: expected a frame or dicts as before, got {type(data).__name__};"
                 " pass parts of one kind."
             )
+
+
+# ---- labels and weights beside the data: one entry per row ----
+
+
+def vector_of(name: str, value: Any) -> pa.Array:
+    """A list, array or series as an Arrow array."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        if isinstance(value, pa.Array):
+            return value
+        if len(getattr(value, "shape", ())) > 1:
+            raise TypeError(f"{type(value).__name__} of shape {tuple(value.shape)}")
+        if hasattr(value, "__arrow_c_stream__") or isinstance(value, pa.ChunkedArray):
+            chunked = value if isinstance(value, pa.ChunkedArray) else pa.chunked_array(value)
+            return chunked.combine_chunks() if chunked.num_chunks != 1 else chunked.chunk(0)
+        if isinstance(value, str | bytes) or not np.ndim(value) == 1:
+            raise TypeError(f"{type(value).__name__} of shape {np.shape(value)}")
+        return pa.array(value, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        what = shown(" ".join(str(error).split()))[:120]
+        raise InvalidInput(f"{name}= needs one number or text per row, got {what}; pass a list or an array.") from None
+
+
+@final
+class RowVectors:
+    """A vector for all rows of the data, dealt out part by part; its length has to be that of the data."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.cells = vector_of(name, value)
+
+    def part(self, start: int, count: int) -> pa.Array:
+        """The entries of rows [start, start + count)."""
+        if start + count > len(self.cells):
+            raise self.mismatch(f"at least {start + count}")
+        return self.cells.slice(start, count)
+
+    def check_length(self, rows: int) -> None:
+        """Refuse a vector of another length, once the number of rows is known."""
+        if rows != len(self.cells):
+            raise self.mismatch(str(rows))
+
+    def mismatch(self, rows: str) -> InvalidInput:
+        """The error of a vector with another length."""
+        return InvalidInput(
+            f"{self.name}= needs one entry per row, got {len(self.cells)} for {rows} rows; match the lengths."
+        )
 
 
 # ---- what `ftprl.data.open` asks for ----

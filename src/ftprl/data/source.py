@@ -1,6 +1,8 @@
 """Sources whose rows are parsed: jobs in order, parsed ahead by threads or by workers, and positions between the rows.
 
-Text files and tables (files of columns, frames, dicts) differ in what a job is and in the parser that reads it.
+Text files and tables (files of columns, frames, dicts) differ in what a job is (`Chunk`, `TableRows`) and in the parser
+that reads it. A job has its `file`, `part` and `offset` there, the `line` of its first row (None where lines have to be
+counted first), its `origin` for messages, what ended the reading behind it (`error`), and `where(line)`.
 """
 
 from __future__ import annotations
@@ -74,32 +76,6 @@ class Place:
 
 
 _COUNTS = ("file", "part", "offset", "line", "skip", "rows", "bad")
-
-
-class Job(Protocol):
-    """Some rows that are parsed together, and where they begin: `line` is None where lines have to be counted first."""
-
-    @property
-    def file(self) -> int: ...
-
-    @property
-    def part(self) -> int: ...
-
-    @property
-    def offset(self) -> int: ...
-
-    @property
-    def line(self) -> int | None: ...
-
-    @property
-    def origin(self) -> str: ...
-
-    @property
-    def error(self) -> FtprlError | ErrorWithoutLine | None:
-        """What ended the reading behind the rows."""
-
-    def where(self, line: int, /) -> str:
-        """Return where a line or a row is, for messages."""
 
 
 # ---- parsing ----

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 from ftprl._core import RecordParser
 from ftprl.data import frames
 from ftprl.data.batch import Batch
-from ftprl.data.digests import BatchDigest
+from ftprl.data.digests import BatchDigest, check_same_files, ends_of
 from ftprl.data.files import shown
-from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.memory import check_same_rows
 from ftprl.data.parts import ORIGIN
 from ftprl.data.plan import BATCH_ROWS, Plan
@@ -27,7 +26,10 @@ from ftprl.errors import FtprlError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ftprl.data.vectors import RowVectors
+    from ftprl.data.memory_tables import RowVectors
+
+
+_MOST_LAYOUTS = 64  # that are remembered
 
 
 @final
@@ -260,10 +262,13 @@ class FrameBatches:
         2
         """
         table = frames.arrow_table(frame)
+        schema = table.schema.remove_metadata()  # what pandas adds does not matter here
         try:
-            layout = self._layouts[table.schema]
+            layout = self._layouts[schema]
         except KeyError:
-            layout = self._layouts[table.schema] = frames.layout_of(table.schema, self.plan.kinds or {})
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            layout = self._layouts[schema] = frames.layout_of(schema, self.plan.kinds or {})
         parser = self._parsers.pop() if self._parsers else TableParser(self.plan)
         batches, first = list[Batch](), 0
         for cells in table.to_batches():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import Parser, Window
 from ftprl.data.chunks import BufferPool, Chunk, Started, chunks
+from ftprl.data.digests import check_same_files, ends_of
 from ftprl.data.files import STDIN, SharedFile, Stream, is_compressed, is_uri, lasts, shown
-from ftprl.data.fingerprints import check_same_files, ends_of
 from ftprl.data.labels import of_numbers
 from ftprl.data.ngrams import NAMES
 from ftprl.data.options import OF_TABLES, ReadingOptions

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ftprl.draw.card import card
-from ftprl.draw.paint import bars, figure
-from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Bar, Columns, Panel, Series
+from ftprl.draw.paint import figure
+from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Columns, Panel, Series, error_bars
 from ftprl.draw.vector import SCHEMES, png, svg
 
 __all__ = [
-    "Bar",
     "COLOURS",
     "Columns",
     "MARKERS",
@@ -16,8 +15,8 @@ __all__ = [
     "RAMP",
     "SCHEMES",
     "Series",
-    "bars",
     "card",
+    "error_bars",
     "figure",
     "png",
     "svg",

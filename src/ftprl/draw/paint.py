@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ftprl.draw.numbers import short
-from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Bar, Columns, Panel, Series
+from ftprl.draw.shapes import COLOURS, MARKERS, RAMP, Columns, Panel, Series
 from ftprl.extras import extra_imports
 
 if TYPE_CHECKING:
@@ -33,37 +33,6 @@ _STYLE: dict[Any, Any] = {
 }
 _CROWDED = 36  # letters of all names of the x axis
 _MANY = 6  # with more names than this the legend is beside the axes
-
-
-def bars(title: str, xlabel: str, items: Sequence[Bar], width: float = 9.0) -> Figure:
-    """Horizontal bars from top to bottom, their lengths on a logarithmic scale."""
-    from ftprl.draw.shown import ShownFigure
-
-    fig = ShownFigure(figsize=(width, 1.3 + 0.42 * len(items)), layout="constrained")
-    ax = fig.subplots()
-    positions = np.arange(len(items))[::-1]
-    lengths = [bar.value for bar in items]
-    colours, hatches = [COLOURS[bar.colour % len(COLOURS)] for bar in items], [bar.hatch for bar in items]
-    ax.barh(positions, lengths, height=0.66, color=colours, hatch=hatches, edgecolor=PAPER, linewidth=0)
-    for position, bar in zip(positions, items, strict=True):
-        ax.annotate(
-            bar.text,
-            (bar.value, position),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            parse_math=False,
-        )
-    ax.set_xscale("log")
-    ax.set_xlim(min(lengths) / 3.0, max(lengths) * 6.0)  # room for the text of the longest
-    ax.set_yticks(positions, [bar.name for bar in items], parse_math=False)
-    ax.tick_params(axis="y", length=0)
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.set_xlabel(xlabel)
-    _finish(ax, title)
-    ax.grid(visible=False, axis="y")
-    return fig
 
 
 def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2, columns: int | None = None) -> Figure:
@@ -137,8 +106,6 @@ def _mark(ax: Axes, panel: Panel) -> None:
 def _shape(ax: Axes, i: int, s: Series | Columns, panel: Panel) -> Any:
     colour = COLOURS[(i if s.colour is None else s.colour) % len(COLOURS)]
     if isinstance(s, Columns):
-        if s.hollow:
-            return ax.bar(s.x, s.y, s.width, facecolor="none", edgecolor=colour, linewidth=1.4, linestyle="--")
         return ax.bar(s.x, s.y, s.width, color=GRID if s.faint else colour, alpha=0.6 if s.faint else 0.9)
     y = np.asarray(s.y, dtype=float)
     (drawn,) = ax.plot(

@@ -1,4 +1,4 @@
-"""Descriptions of figures as data: lines, columns, bars, and the axes that contain them."""
+"""Descriptions of figures as data: lines, columns, and the axes that contain them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,16 @@ class Series:
     wide: bool = False
 
 
+def error_bars(name: str, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> list[Series]:
+    """Return a thin upright line from `low` to `high` at each x; the first one has the name for the legend."""
+    ends = zip(x, low, high, strict=True)
+    return [Series(name if i == 0 else "", [a, a], [b, c], colour=0, thin=True) for i, (a, b, c) in enumerate(ends)]
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Upright bars around `x`, all of one `width`; `faint` ones are in the background, `hollow` ones are outlines."""
+    """Upright bars around `x`, all of one `width`; `faint` ones are in the background."""
 
     name: str
     x: ArrayLike
@@ -48,7 +54,6 @@ class Columns:
     width: float = 0.8
     colour: int | None = None
     faint: bool = False
-    hollow: bool = False
 
 
 @final
@@ -71,15 +76,3 @@ class Panel:
     ticks: Sequence[tuple[float, str]] = ()
     xlim: tuple[float, float] | None = None
     ylim: tuple[float, float] | None = None
-
-
-@final
-@dataclass(frozen=True)
-class Bar:
-    """One bar: its name, length, colour, the text at its end, and a hatch that distinguishes it without colour."""
-
-    name: str
-    value: float
-    colour: int = 0
-    text: str = ""
-    hatch: str = ""

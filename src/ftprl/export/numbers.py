@@ -13,10 +13,10 @@ from ftprl import data as readers
 from ftprl.errors import InvalidInput
 from ftprl.linear.compact import needed
 from ftprl.linear.engine import Engine
+from ftprl.linear.mean_weights import bets_of
 from ftprl.linear.model import Model
 
 Vector = NDArray[np.float64]
-_WEALTH = 0.3  # of each coordinate of the coin at first
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -61,10 +61,11 @@ def _intercepts(engine: Engine) -> list[float]:
         own = np.zeros(len(h))
     if not spec.coin:
         return [float(x) for x in own]
-    theta, sizes, won, _, bound, *labels = engine.saved_arrays["coin.intercept"].tolist()
+    own_coin = engine.saved_arrays["coin.intercept"]
+    bound, *labels = own_coin[4:].tolist()
     if not spec.intercept:
         return [*(float(x) for x in own), 0.0]
-    bet = (_WEALTH + won) * theta / (bound * (bound + sizes))
+    bet = float(bets_of(own_coin[:1], own_coin[1:2], own_coin[2:3], own_coin[4:5])[0])
     if labels:  # the log odds of the base rate, with half a row of each class
         negative, positive = labels
         bet += math.log((positive + 0.5 * bound) / (negative + 0.5 * bound))
@@ -75,9 +76,7 @@ def _bets(engine: Engine, cells: NDArray[np.uint32]) -> Vector:
     """The weights of the coin."""
     where = engine.saved_columns["coin"]
     theta, sizes, won, largest = engine.take(cells)[:, where].astype(np.float64).T
-    lost = largest * float(engine.saved_arrays["coin.intercept"][4])
-    held = lost * (lost + sizes)
-    return np.asarray(np.divide((_WEALTH + won) * theta, held, out=np.zeros_like(held), where=held > 0))
+    return bets_of(theta, sizes, won, largest * float(engine.saved_arrays["coin.intercept"][4]))
 
 
 def _mixing(engine: Engine) -> dict[str, Any]:

@@ -113,16 +113,17 @@ def _of_coin(engine: Engine, slots: NDArray[Any], part: float) -> MeanWeights:
     theta, sizes, won, largest = engine.parts_at(slots)["coin"].astype(float).T
     own = engine.saved_arrays["coin.intercept"]
     bound, labels = own[4], own[5:]  # the largest weighted slope; the weights of both classes with the log loss
-    bets = _bets(theta, sizes, won, largest * bound)
+    bets = bets_of(theta, sizes, won, largest * bound)
     bias = 0.0
     if engine.spec.intercept:
-        bias = float(_bets(own[:1], own[1:2], own[2:3], own[4:5])[0])
+        bias = float(bets_of(own[:1], own[1:2], own[2:3], own[4:5])[0])
         if labels.size:  # counted from the base rate, with half a row of each class
             bias += float(np.log((labels[1] + 0.5 * bound) / (labels[0] + 0.5 * bound)))
     return MeanWeights(part * bets, part * bias)
 
 
-def _bets(theta: Vector, sizes: Vector, won: Vector, most_lost: Vector) -> Vector:
+def bets_of(theta: Vector, sizes: Vector, won: Vector, most_lost: Vector) -> Vector:
+    """Return the weights of coordinates of the coin; 0 where nothing could have been lost yet."""
     held = most_lost * (most_lost + sizes)
     bets = np.zeros(len(theta))
     np.divide((_WEALTH + won) * theta, held, out=bets, where=held > 0)

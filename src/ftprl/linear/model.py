@@ -14,10 +14,7 @@ from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
-from ftprl.data.frames import is_frame
 from ftprl.data.protocol import BESIDE
-from ftprl.data.source import JobSource
-from ftprl.data.table_source import FrameBatches
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
@@ -32,6 +29,7 @@ from ftprl.runlog.yardstick import compared
 
 if TYPE_CHECKING:
     from ftprl.confidence import RunConfidence
+    from ftprl.data.table_source import FrameBatches
     from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
     from ftprl.linear.one_row import RowLearner
@@ -220,6 +218,8 @@ class Model:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
         if isinstance(data, Batch):
             return of_batch(data)
+        from ftprl.data.frames import is_frame  # most runs do without
+
         is_short = is_frame(data) and hasattr(data, "__len__") and 0 < len(data) <= _ROWS_AT_ONCE
         if is_short and (reader := self._frame_batches(data)) is not None:
             return np.concatenate([of_batch(batch) for batch in reader.batches_of(data)])
@@ -234,8 +234,10 @@ class Model:
     def _frame_batches(self, frame: Any) -> FrameBatches | None:
         """What turns frames into batches, for as long as the engine is the same; None if each decides for itself."""
         if self._frames is None or self._frames[0] is not self.engine:
+            from ftprl.data.table_source import FrameBatches, TableSource
+
             source, reader = self.open(frame), None
-            if isinstance(source, JobSource) and source.settings.has_known_columns:
+            if isinstance(source, TableSource) and source.settings.has_known_columns:
                 reader = FrameBatches(source.settings)
             self._frames = self.engine, reader
         return self._frames[1]

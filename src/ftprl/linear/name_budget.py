@@ -15,18 +15,12 @@ def parse_budget(value: object) -> int:
     >>> parse_budget("64MB"), parse_budget(1000), parse_budget(False)
     (64000000, 1000, 0)
     """
-    size = 0 if value is False else parse_size(value)
-    if size is None:
-        raise InvalidInput(f"names= needs a size such as 64MB or 1GB, or 0 for no names, got {value!r:.40}; pass one.")
-    return size
-
-
-def parse_size(value: object) -> int | None:
-    """A number of bytes, 64000000 or "64MB"; None for anything else."""
     text = str(value).strip().upper().replace(" ", "")
     digits = text.rstrip("KMGIB")
     try:
-        size = float(digits) * _UNITS[text[len(digits) :]] if not isinstance(value, bool) else -1.0
+        size = float(digits) * _UNITS[text[len(digits) :]] if value is not True else -1.0
     except (ValueError, KeyError):
-        size = -1.0
-    return int(size) if 0 <= size <= LARGEST_BUDGET else None
+        size = 0.0 if value is False else -1.0
+    if not 0 <= size <= LARGEST_BUDGET:
+        raise InvalidInput(f"names= needs a size such as 64MB or 1GB, or 0 for no names, got {value!r:.40}; pass one.")
+    return int(size)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import numpy as np
 
@@ -20,7 +20,8 @@ LIMIT = LARGEST_LABEL  # options obey it too
 LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
-_OPTIONAL = ("coin", "dense", "retired", "coin_retired", "classes", "bounds", "calibrate")  # written where they are on
+# Fields that are written only where they are on.
+_OPTIONAL = ("coin", "dense", "coin_retired", "classes", "bounds", "calibrate")
 _OFF: tuple[Any, ...] = (False, 0, (), [], "none")
 MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
@@ -37,13 +38,13 @@ class Spec:
     weights times the unit of their feature, so that they mean the same whatever it is measured in.
 
     Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". A stack, an
-    expert that combines their scores, is mixed with them. `coin` adds a coin-betting expert, and `dense` lets the stack
-    see the dense columns (docs/scales.md); neither goes with penalties or bounds. `bounds` are ranges of weights by
-    the names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no stack. `retired`
-    are scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for one scale and 0.3
-    for several unless it is given. `classes` is how many classes there may be with a loss of classes
-    (docs/classes.md), otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are calibrated while rows are learned
-    (docs/calibration.md); with the log loss.
+    expert that combines their scores, is mixed with them. `coin` adds a coin-betting expert, and `dense` lets the
+    stack see the dense columns (docs/scales.md); neither goes with penalties or bounds. `bounds` are ranges of
+    weights by the names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no
+    stack. `retired` are scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for
+    one scale and 0.3 for several unless it is given. `classes` is how many classes there may be with a loss of
+    classes (docs/classes.md), otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are
+    calibrated while rows are learned (docs/calibration.md); with the log loss.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -70,8 +71,6 @@ class Spec:
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
     calibrate: str = "none"
-    share: ClassVar[str] = "capped"  # what is handed round after row t: min(2^-10, 1/(t+1)) of the weights
-    level: ClassVar[bool] = False  # whether the stack sees the level of the latest labels
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -155,6 +154,8 @@ class Spec:
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data; an infinite bound is None, since JSON has no infinity."""
         values = asdict(self)
+        if not self.several:
+            del values["retired"]
         for name in ("lower", "upper"):
             values[name] = _or_none(values[name])
         values["bounds"] = [[name, _or_none(lower), _or_none(upper)] for name, lower, upper in self.bounds]

@@ -9,7 +9,7 @@ from ftprl import draw
 from ftprl.draw import Panel, Series
 from ftprl.evaluation.compare import Comparison, Curve, Difference
 from ftprl.report.html import esc, table, tag
-from ftprl.report.page import frame
+from ftprl.report.page import cards, drawn, frame
 
 MOST_PANELS = 6
 _SIZE = (4.8, 3.3)  # inches
@@ -19,8 +19,7 @@ def written(comparison: Comparison, form: Literal["html", "png", "svg"], data: s
     """The page or the picture as bytes."""
     if form == "html":
         return page(comparison, data).encode("utf-8")
-    figure = draw.figure(panels(comparison), *_SIZE)
-    return draw.png(figure) if form == "png" else draw.svg(figure, label=headline(comparison)).encode("utf-8")
+    return drawn(draw.figure(panels(comparison), *_SIZE), form, headline(comparison))
 
 
 def headline(comparison: Comparison) -> str:
@@ -70,10 +69,6 @@ def _short(name: str) -> str:
 
 def page(comparison: Comparison, data: str) -> str:
     """The comparison as one self-contained HTML page."""
-    figures = [
-        tag("figure", draw.svg(draw.figure([panel], *_SIZE), f"pair{i}", label=panel.title), class_="card")
-        for i, panel in enumerate(panels(comparison))
-    ]
     statements = tag("ul", *(tag("li", esc(difference.text())) for difference in comparison.differences))
     inside = (
         tag("h1", esc(f"Comparison on {posixpath.basename(data) or data}"))
@@ -84,7 +79,7 @@ def page(comparison: Comparison, data: str) -> str:
             class_="verdict good" if comparison.differences[0].better else "verdict none",
         )
         + (statements if len(comparison.differences) > 1 else "")
-        + tag("div", *figures, class_="cards")
+        + cards(panels(comparison), "pair", _SIZE)
         + tag(
             "p",
             "Above 0 the second system is better, below 0 the first. The interval is valid at every row at once, so you"

@@ -6,14 +6,14 @@ import posixpath
 from typing import Literal
 
 from ftprl import draw
-from ftprl.draw import Panel, Series
+from ftprl.draw import Panel, Series, error_bars
 from ftprl.evaluation.calibration import CalibrationTable
 from ftprl.evaluation.classes import ClassEvaluation
 from ftprl.evaluation.evaluate import INTERVAL, Evaluation, shown
 from ftprl.evaluation.moments import Metric
 from ftprl.evaluation.ranking import Ranked
 from ftprl.report.html import esc, table, tag
-from ftprl.report.page import frame
+from ftprl.report.page import cards, drawn, frame
 
 MOST_SLICES = 30  # in the picture
 _SIZE = (4.6, 3.4)  # inches
@@ -23,10 +23,7 @@ def written(evaluation: Evaluation | ClassEvaluation, form: Literal["html", "png
     """The page or the picture as bytes."""
     if form == "html":
         return page(evaluation, data).encode("utf-8")
-    figure = draw.figure(panels(evaluation), *_SIZE, columns=2)
-    return (
-        draw.png(figure) if form == "png" else draw.svg(figure, label=f"{evaluation.system} on {data}").encode("utf-8")
-    )
+    return drawn(draw.figure(panels(evaluation), *_SIZE, columns=2), form, f"{evaluation.system} on {data}")
 
 
 def panels(evaluation: Evaluation | ClassEvaluation) -> list[Panel]:
@@ -93,16 +90,7 @@ def _curves(ranked: Ranked, metrics: dict[str, Metric]) -> list[Panel]:
 def _calibration(table_: CalibrationTable, *, is_probability: bool) -> Panel:
     predicted = [one.prediction for one in table_.bins]
     ends = [min(predicted), max(predicted)] if not is_probability else [0.0, 1.0]
-    bars = [
-        Series(
-            INTERVAL if i == 0 else "",
-            [one.prediction] * 2,
-            [one.lower, one.upper],
-            colour=0,
-            thin=True,
-        )
-        for i, one in enumerate(table_.bins)
-    ]
+    lower, upper = [one.lower for one in table_.bins], [one.upper for one in table_.bins]
     return Panel(
         "Calibration" if is_probability else "Predicted against actual",
         "mean prediction",
@@ -112,7 +100,7 @@ def _calibration(table_: CalibrationTable, *, is_probability: bool) -> Panel:
             Series(
                 "rows by size of their prediction", predicted, [one.label for one in table_.bins], colour=0, points=True
             ),
-            *bars,
+            *error_bars(INTERVAL, predicted, lower, upper),
         ],
     )
 
@@ -127,36 +115,22 @@ def _by_slice(evaluation: Evaluation | ClassEvaluation, name: str) -> Panel:
     some = [slice_ for slice_ in evaluation.slices if name in slice_[2]][:MOST_SLICES]
     metrics = [slice_[2][name] for slice_ in some]
     whole = evaluation.metrics[name].value
-    bars = [
-        Series(INTERVAL if i == 0 else "", [i + 1.0] * 2, [m.lower, m.upper], colour=0, thin=True)
-        for i, m in enumerate(metrics)
-    ]
+    positions = [i + 1.0 for i in range(len(some))]
     return Panel(
         f"{name} by {evaluation.by}",
         f"{evaluation.by}, the most frequent first",
         name,
         [
             Series("all rows", [0.5, len(some) + 0.5], [whole, whole], colour=6, dashed=True, thin=True),
-            Series(
-                "slice",
-                [i + 1.0 for i in range(len(some))],
-                [m.value for m in metrics],
-                colour=0,
-                points=True,
-                line=False,
-            ),
-            *bars,
+            Series("slice", positions, [m.value for m in metrics], colour=0, points=True, line=False),
+            *error_bars(INTERVAL, positions, [m.lower for m in metrics], [m.upper for m in metrics]),
         ],
-        ticks=[(i + 1.0, value[:14]) for i, (value, *_) in enumerate(some)],
+        ticks=[(x, value[:14]) for x, (value, *_) in zip(positions, some, strict=True)],
     )
 
 
 def page(evaluation: Evaluation | ClassEvaluation, data: str) -> str:
     """The evaluation as one self-contained HTML page."""
-    figures = [
-        tag("figure", draw.svg(draw.figure([panel], *_SIZE), f"figure{i}", label=panel.title), class_="card")
-        for i, panel in enumerate(panels(evaluation))
-    ]
     first = next(iter(evaluation.metrics))
     inside = (
         tag("h1", esc(f"{evaluation.system} on {posixpath.basename(data) or data}"))
@@ -165,7 +139,7 @@ def page(evaluation: Evaluation | ClassEvaluation, data: str) -> str:
             esc(f"{evaluation.rows:,} rows of {data}; {first} {shown(evaluation.metrics[first])}."),
             class_="status",
         )
-        + tag("div", *figures, class_="cards")
+        + cards(panels(evaluation), "figure", _SIZE)
         + _metrics("Metrics", evaluation.metrics)
         + (_class_tables(evaluation) if isinstance(evaluation, ClassEvaluation) else _decisions(evaluation))
         + _slice_table(evaluation)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ftprl import draw
 from ftprl.errors import InvalidInput
@@ -18,6 +18,9 @@ from ftprl.report.numbers import amount, count, duration, headline
 from ftprl.report.settings import settings
 from ftprl.runlog.events import Event
 from ftprl.runlog.reader import RunLog, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 _HERE = Path(__file__).parent
 _SIZE = (4.6, 3.1)  # inches: on a phone the letters are still large enough to read, in two columns not too large
@@ -38,10 +41,10 @@ def parts(
 
     With a `prefix` all ids begin with it: several runs fit into one page.
     """
-    drawn = [replace(figure, name=prefix + figure.name) for figure in figures(log)]
+    named = [replace(figure, name=prefix + figure.name) for figure in figures(log)]
     return {
         "head": _head(log, name),
-        "figures": _figures(drawn, {} if cache is None else cache),
+        "figures": _figures(named, {} if cache is None else cache),
         "receipt": _receipt(log, prefix),
         "settings": _settings(log),
         "events": _events(log),
@@ -172,10 +175,19 @@ def _events(log: RunLog) -> str:
 def picture(events: Iterable[Event], form: Literal["png", "svg"], name: str = "") -> bytes:
     """All figures of a run in one picture."""
     log = RunLog.from_events(events)
-    drawn = [figure for figure in figures(log) if figure.panel is not None]
-    if not drawn:
+    some = [figure for figure in figures(log) if figure.panel is not None]
+    if not some:
         raise InvalidInput(f"{name}: expected progress to draw, got none; wait for the first rows.")
-    fig = draw.figure([f.panel for f in drawn if f.panel is not None], *_SIZE, columns=2)
-    if form == "svg":
-        return draw.svg(fig, label="; ".join(f.title for f in drawn)).encode("utf-8")
-    return draw.png(fig)
+    fig = draw.figure([f.panel for f in some if f.panel is not None], *_SIZE, columns=2)
+    return drawn(fig, form, "; ".join(f.title for f in some))
+
+
+def drawn(figure: MatplotlibFigure, form: Literal["png", "svg"], label: str) -> bytes:
+    """Return a picture as a file; `label` is the text of an SVG for screen readers."""
+    return draw.png(figure) if form == "png" else draw.svg(figure, label=label).encode("utf-8")
+
+
+def cards(panels: Sequence[draw.Panel], name: str, size: tuple[float, float]) -> str:
+    """Return each panel as a picture of its own on a page; their ids are the name with a number."""
+    pictures = [draw.svg(draw.figure([p], *size), f"{name}{i}", label=p.title) for i, p in enumerate(panels)]
+    return tag("div", *(tag("figure", svg, class_="card") for svg in pictures), class_="cards")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ftprl.confidence import ResidualSummary
-from ftprl.draw import Columns, Panel, Series
+from ftprl.draw import Columns, Panel, Series, error_bars
 from ftprl.report.figure import Cells, Figure
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.reader import RunLog
@@ -37,11 +37,6 @@ def _rows(summary: ResidualSummary) -> Cells:
     ]
 
 
-def _bars(x: list[float], low: list[float], high: list[float], name: str) -> list[Series]:
-    ends = zip(x, low, high, strict=True)
-    return [Series(name if i == 0 else "", [a, a], [b, c], colour=0, thin=True) for i, (a, b, c) in enumerate(ends)]
-
-
 def _predicted(summary: ResidualSummary) -> Figure:
     groups = [g for g in summary.groups if g.weight >= _FEW] or list(summary.groups)
     x, y = [g.prediction for g in groups], [g.label for g in groups]
@@ -58,7 +53,7 @@ def _predicted(summary: ResidualSummary) -> Figure:
             [
                 Series("perfect", [min(x), max(x)], [min(x), max(x)], dashed=True, colour=6, thin=True),
                 Series("rows by size of their prediction", x, y, colour=0, points=True),
-                *_bars(x, low, high, "one standard deviation"),
+                *error_bars("one standard deviation", x, low, high),
             ],
         ),
         _HEAD,
@@ -83,7 +78,7 @@ def _residuals(summary: ResidualSummary) -> Figure:
             [
                 Series("no error", [min(x), max(x)], [0.0, 0.0], dashed=True, colour=6, thin=True),
                 Series("mean", x, y, colour=0, points=True),
-                *_bars(x, low, high, "one standard deviation"),
+                *error_bars("one standard deviation", x, low, high),
             ],
         ),
         _HEAD,

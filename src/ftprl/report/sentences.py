@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ftprl.losses import LOSSES, scalar_loss
 from ftprl.receipt.caveats import offset_in_words
 from ftprl.report.numbers import amount, count, percent
-from ftprl.runlog.answers import Answer, fixed_weights, guessing, learning_rate, tomorrow
+from ftprl.runlog.answers import GUESS, Answer, fixed_weights, guessing, learning_rate, tomorrow
 from ftprl.runlog.reader import Point, Receipt, RunLog, number
 from ftprl.runlog.yardstick import better, deviances, root_mean_square, worse_than_baseline
 
@@ -19,15 +19,6 @@ _LIMITS = (
     "the rows that were learned, not future ones."
 )
 _ORDER = ("regret", "tight", "bound", "theorem")
-_BASELINES = {
-    "base_rate": "the base rate",
-    "mean": "the mean",
-    "log_mean": "the mean",
-    "median": "the running median",
-    "quantile": "the running quantile",
-    "majority": "the more frequent class",
-    "class_rates": "the share of each class",
-}
 
 
 def answers(log: RunLog) -> list[Answer]:
@@ -102,7 +93,9 @@ def _moment(log: RunLog) -> str:
 def baseline(log: RunLog) -> str:
     """What the baseline is; empty for a loss that is not known."""
     loss = LOSSES.get(log.loss)
-    return "" if loss is None else f"each row predicted by {_BASELINES[loss.baseline]} of the labels before it"
+    if loss is None:
+        return ""
+    return f"each row predicted by {GUESS[loss.baseline].removesuffix(' so far')} of the labels before it"
 
 
 def warning(log: RunLog) -> str:

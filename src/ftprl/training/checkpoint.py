@@ -41,7 +41,7 @@ class Checkpoints:
         """Write a checkpoint; if that fails the last one stays. Returns the event to log: its kind and its fields."""
         try:
             lines = None if predictions is None else predictions.save(state)
-            path = self._write(model, state, lines, waiting)
+            path = self.write(model, state, lines, waiting)
         except (OSError, FtprlError) as error:
             return "checkpoint_failed", {"path": self._options.checkpoint, "message": self._failure(error, state.rows)}
         self.saved_rows = state.rows
@@ -68,7 +68,7 @@ class Checkpoints:
             option=("checkpoint", "resume"),
         )
 
-    def _write(
+    def write(
         self, model: Model, state: RunState, predictions: Mapping[str, Any] | None, waiting: Waiting | None
     ) -> str:
         """Save the model with the state of the run, of its predictions and the rows that wait; returns the path."""

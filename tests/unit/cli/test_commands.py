@@ -50,7 +50,6 @@ def test_settings_without_a_meaning_for_the_loss_are_not_shown(capsys: Capture) 
         assert ftprl("inspect", "m.ftprl") == 0
         assert ("tau=" in capsys.readouterr().out) == (loss == "quantile")
     assert ["tau=0.5" in shown[loss] for loss in shown] == [False, False, True]
-    assert all("stack=yes" in line for line in shown.values())
 
 
 def test_tau_is_for_the_quantile_loss_alone(capsys: Capture) -> None:

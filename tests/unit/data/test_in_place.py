@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import threading
 import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 
 from ftprl import data
 from ftprl.data import Batch
-from ftprl.data.prefetch import prefetched
+from ftprl.data.prefetch import Prefetch
 from ftprl.errors import BadFormat
 
 LINES = st.sampled_from(
@@ -152,6 +155,12 @@ def test_the_first_value_that_is_not_one(tmp_path: Path, odd: bytes, place: int)
 
 
 # ---- threads ----
+
+
+def prefetched(jobs: Iterable[Any], work: Callable[[Any], Any], threads: int) -> Generator[Any]:
+    """The results of all jobs; threads end with the generator."""
+    with closing(Prefetch(jobs, work, threads)) as prefetch:
+        yield from prefetch.results()
 
 
 def test_results_come_in_order_whoever_did_them() -> None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from ftprl.draw import COLOURS, SCHEMES, Bar, Columns, Panel, Series, bars, figure, svg
+from ftprl.draw import COLOURS, SCHEMES, Columns, Panel, Series, figure, svg
 from ftprl.draw.numbers import short
 
 
@@ -64,18 +64,6 @@ def test_the_same_figure_gives_the_same_bytes() -> None:
     assert render().startswith(b"\x89PNG")
 
 
-def test_bars_run_from_top_to_bottom_with_their_text_at_the_end() -> None:
-    fig = bars("title", "seconds", [Bar("first $a", 1.0, text="1 s"), Bar("second", 10.0, 1, "10 s")])
-    ax = fig.axes[0]
-    assert [bar.get_width() for bar in ax.patches] == [1.0, 10.0]
-    assert ax.patches[0].get_y() > ax.patches[1].get_y()
-    assert [text.get_text() for text in ax.texts] == ["1 s", "10 s"]
-    assert ax.get_xscale() == "log"
-    labels = dict(zip(ax.get_yticks(), ax.get_yticklabels(), strict=True))
-    assert labels[1].get_text() == "first $a"
-    assert not labels[1].get_parse_math()
-
-
 def test_svg_has_ids_of_its_own_and_the_same_bytes() -> None:
     fig = figure([panel(Series("a < b", [0, 1], [0, 1], points=True))])
     text = svg(fig, "first")
@@ -98,15 +86,14 @@ def test_areas_stand_on_one_another_and_are_named_from_top_to_bottom() -> None:
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["high", "low"]
 
 
-def test_columns_may_be_faint_or_hollow_and_have_names_below() -> None:
+def test_columns_may_be_faint_and_have_names_below() -> None:
     columns = [
         Columns("a", [0, 1], [2, 3]),
-        Columns("b", [0, 1], [4, 5], hollow=True),
+        Columns("b", [0, 1], [4, 5]),
         Columns("", [0], [1], faint=True),
     ]
     ax = figure([Panel("", "x", "y", columns, ticks=[(0.0, "$one"), (1.0, "two")])]).axes[0]
     assert [patch.get_height() for patch in ax.patches] == [2, 3, 4, 5, 1]
-    assert ax.patches[2].get_facecolor()[3] == 0.0
     assert [label.get_text() for label in ax.get_xticklabels()] == ["$one", "two"]
     assert len(ax.get_legend().get_texts()) == 2, "what has no name is not in the legend"
 

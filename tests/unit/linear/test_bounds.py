@@ -169,7 +169,7 @@ def test_every_weight_keeps_to_its_bounds(tmp_path: Path, loss: str, scale: Any)
         assert (weights <= upper).all()
         np.testing.assert_array_equal(engine.weights_at(slots, k), weights)
     np.testing.assert_array_equal(np.array(engine.limits_at(slots)), [lower, upper])
-    free = ftprl.train(path, loss=loss, scale=scale, **({} if scale != "auto" else {"stack": False}))
+    free = ftprl.train(path, loss=loss, scale=scale)
     assert (free.model.engine.weights()[slots] < lower).any()  # or the bounds would test nothing
     assert run.model.shared_bounds == (np.count_nonzero((lower > -INF) | (upper < 0.7)), 0)
 
@@ -178,9 +178,9 @@ def test_bounds_of_numbers_are_those_of_names() -> None:
     """The same rows as an array, by the numbers of columns, and with the bound of all weights."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.choice([-1.0, 1.0], 200)
-    all_of_them = ftprl.train(X, y, bounds={"*": (0.0, 0.05)}, stack=False, coin=False, dense=False).model
+    all_of_them = ftprl.train(X, y, bounds={"*": (0.0, 0.05)}, scale=0.3).model
     for bounds in ({"*": (0, 0.05)}, {"[0-4]": (0, None), "?": (None, 0.05)}, dict.fromkeys(range(5), (0, 0.05))):
-        model = ftprl.train(X, y, bounds=bounds).model
+        model = ftprl.train(X, y, bounds=bounds, scale=0.3).model
         for name, tensor in all_of_them.engine.saved_arrays.items():
             np.testing.assert_array_equal(tensor, model.engine.saved_arrays[name])
         np.testing.assert_array_equal(model.engine.cells, all_of_them.engine.cells)

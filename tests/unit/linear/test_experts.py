@@ -17,7 +17,6 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
-from ftprl.linear.tensors import restore, tensors_of
 from oracles.experts_twin import WEALTH, LogLoss
 from oracles.label_experts_twin import AnyLabelWith
 
@@ -298,8 +297,7 @@ def test_a_coin_that_was_dropped_was_there(more: dict[str, Any]) -> None:
 
 def test_dense_needs_a_stack() -> None:
     with pytest.raises(InvalidInput, match="with a stack"):
-        Spec(scale=AUTO, stack=False, dense=True)
-    assert Spec(scale=AUTO, stack=False, coin=True).coin
+        Spec(scale=AUTO, bounds={"x": (0, None)}, dense=True)
 
 
 def test_off_leaves_no_trace() -> None:
@@ -335,22 +333,5 @@ def test_weights_begin_near_the_usual_scales_and_sum_to_one() -> None:
     assert usual[:8].argmax() == 2
     assert usual[8] == usual[9]
     assert usual[8] / usual[7] == pytest.approx((1.0 + (np.log(29.0 / 0.2) / 1.5) ** 2) / 2.0)
-    for equal in (first(coin=False), first(share=0.0), first(loss="squared")):
+    for equal in (first(coin=False), first(loss="squared")):
         np.testing.assert_allclose(equal, 1.0 / len(equal))
-
-
-def test_a_model_of_an_earlier_version_has_a_coin_without_a_base_rate() -> None:
-    batch, new = rows_of(200), rows_of(50, seed=9)
-    engine = Engine(spec_of())
-    engine.learn(batch)
-    saved = {name: np.array(tensor[:]) for name, tensor in tensors_of(engine).items()}
-    assert saved["coin.intercept"].shape == (7,)
-    assert saved["coin.intercept"][5:].sum() == pytest.approx(batch.weight.sum())
-    earlier = Engine(spec_of())
-    restore(earlier, {**saved, "coin.intercept": saved["coin.intercept"][:5]})
-    without = Engine(spec_of())
-    restore(without, {**saved, "coin.intercept": np.append(saved["coin.intercept"][:5], [0.0, 0.0])})
-    np.testing.assert_array_equal(earlier.score(new), without.score(new))
-    assert (earlier.score(new) != engine.score(new)).any()
-    with pytest.raises(InvalidInput, match=r"coin\.intercept that no learning makes"):
-        restore(Engine(spec_of()), {**saved, "coin.intercept": np.append(saved["coin.intercept"][:5], [-1.0, 0.0])})

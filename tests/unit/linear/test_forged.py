@@ -55,7 +55,7 @@ def check(body: bytes, capsys: Capture, what: object) -> list[int]:
     return codes
 
 
-SECTIONS = ("history", "reading", "run", "spec", "receipt", "hash_version", "record")
+SECTIONS = ("history", "reading", "run", "spec", "receipt", "hash_version")
 
 
 def forge_every_field(section: str, some: int, capsys: Capture, **options: Any) -> None:

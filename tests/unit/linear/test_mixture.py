@@ -111,7 +111,7 @@ def test_squared_scores_are_the_mean_of_cut_scores() -> None:
 
 
 def test_a_score_far_out_is_finite() -> None:
-    engine = Engine(Spec(dim=1, scale=(1.0, 2.0), stack=False))  # a stack sees scores within 8 only
+    engine = Engine(Spec(dim=1, scale=(1.0, 2.0), bounds={"none": (0, None)}))  # a stack sees scores within 8 only
     engine.learn(Batch.from_rows([{0: 1e-3}] * 50, [1.0] * 50))
     score = engine.score(Batch.from_rows([{0: 1e6}, {0: -1e6}]))
     assert score[0] > 800
@@ -131,9 +131,7 @@ def test_a_copy_is_apart() -> None:
 
 @pytest.mark.parametrize("rows", [0, 3, 200], ids=["empty", "sparse", "dense"])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "absolute"])
-@pytest.mark.parametrize(
-    ("grid", "more"), [(AUTO, {}), (FOUR, {"share": 0.0}), (AUTO[:3], {"stack": False, "l1": 0.1})]
-)
+@pytest.mark.parametrize(("grid", "more"), [(AUTO, {}), (FOUR, {"coin": True}), (AUTO[:3], {"l1": 0.1})])
 @pytest.mark.parametrize("receipt", [False, True])
 def test_resuming_is_never_having_stopped(
     rows: int, loss: str, grid: tuple[float, ...], more: dict[str, Any], receipt: bool, tmp_path: Path
@@ -170,7 +168,7 @@ def test_what_the_file_holds(tmp_path: Path) -> None:
     with safe_open(tmp_path / "m", framework="numpy") as other:
         names = set(other.keys())
         slots, z = other.get_tensor("slots"), other.get_tensor("z")
-    small = {f"mixture.{name}" for name in ("P", "block", "facts", "seen", "totals", "u", "w", "windows")}
+    small = {f"mixture.{name}" for name in ("P", "block", "facts", "totals", "u", "w", "windows")}
     assert names == small | {"N", "R", "baseline", "intercept", "s", "slots", "tallies", "z"}
     np.testing.assert_array_equal(z, engine.parts["z"][slots])
     assert Model(engine).occupied == len(slots) == np.count_nonzero(engine.parts["count"])
@@ -253,7 +251,7 @@ def test_the_core_checks_by_itself() -> None:
             "beta": 1.0,
         }
         plain |= {"l1": 0.0, "l2": 0.0, "lower": -math.inf, "upper": math.inf, "intercept": True, "tau": 0.5}
-        return Learner(**{"dim": 4, **plain, "share": None, "capped": True, "stack": True, "levels": False, **more})
+        return Learner(**{"dim": 4, **plain, **more})
 
     core = make()
     with pytest.raises(ValueError, match="a number for each output and cell"):

@@ -156,6 +156,30 @@ def test_options_that_need_another(option: Option) -> None:
         check_together({option.name: 1, other: USED.get(other, 1)})
 
 
+PASSED: dict[str, Any] = {"bounds": ["x=0:1"], "calibrate": "platt", "admit": 1, "delay": 5, "passes": 2, "every": 5}
+REFUSED = [({name, other}, name) for name, other in ((option.name, other) for option, other in PAIRS)]
+REFUSED += [({option.name}, option.name) for option in TABLE if option.requires]
+
+
+@pytest.mark.parametrize(("used", "name"), REFUSED, ids=[" ".join(sorted(used)) for used, _ in REFUSED])
+def test_what_does_not_go_together_is_refused_in_python_and_on_the_command_line(
+    used: set[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.vw").write_text("1 | x y\n-1 | y\n" * 9)
+    values = {one: PASSED.get(one, True) for one in sorted(used)}
+    with pytest.raises(ftprl.InvalidInput, match=f"^{name}= ") as error:
+        ftprl.train("a.vw", bits=4, **values)
+    assert {name} <= set(error.value.options)
+    typed = ["train", "a.vw", "-o", "m", "-q", "--bits", "4"]
+    for one, value in values.items():
+        spelled = BY_NAME[one].typed
+        typed += [spelled] if value is True else [spelled, *(value if isinstance(value, list) else [str(value)])]
+    assert run(typed) == 2
+    assert capsys.readouterr().err.startswith(f"ftprl: {BY_NAME[name].typed} ")
+    assert not Path("m").exists()
+
+
 def test_every_option_that_is_named_is_one() -> None:
     for option in TABLE:
         assert {*option.excludes, *option.requires} <= set(BY_NAME)

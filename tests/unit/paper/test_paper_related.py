@@ -280,6 +280,7 @@ def test_pages_are_written_from_what_was_found(
     market: portfolios.Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = Path(__file__).parents[3] / "benchmarks" / "pages.py"
+    monkeypatch.syspath_prepend(str(path.parents[1]))
     spec = importlib.util.spec_from_file_location("pages", path)
     assert spec is not None
     assert spec.loader is not None

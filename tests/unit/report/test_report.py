@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import ftprl
+from ftprl import draw
 from ftprl.cli.app import run
 from ftprl.errors import InvalidInput
 from ftprl.receipt.certificate import StreamCertificate
@@ -74,6 +75,13 @@ def check(text: str) -> Reader:
     return reader
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of a page empty, in tests of its words: drawing takes most of the time of a page."""
+    monkeypatch.setattr(draw, "figure", lambda *panels, **size: None)
+    monkeypatch.setattr(draw, "svg", lambda *figure, **names: "<svg></svg>")
+
+
 def test_a_finished_run_has_every_section() -> None:
     reader = check(page(finished(), "folder/run.jsonl"))
     names = {attributes.get("id") for _, attributes in reader.seen}
@@ -101,6 +109,7 @@ def test_a_finished_run_has_every_section() -> None:
     assert all(labels)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_loss_without_a_best_bound_shows_the_regret_of_the_features() -> None:
     events = json.loads(json.dumps(finished()))
     for group in (group for event in events for group in event.get("coordinates", ())):
@@ -112,6 +121,7 @@ def test_a_loss_without_a_best_bound_shows_the_regret_of_the_features() -> None:
     assert "Best bound by feature frequency" in check(page(finished(), "run.jsonl")).text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_opens_with_the_answers() -> None:
     confidence = {"loss": {"mean": 0.5, "lower": 0.48, "upper": 0.53, "level": 0.95}, "drift": {"row": 700}}
     reader = check(page([*finished()[:-1], {**finished()[-1], "confidence": confidence}], "run.jsonl"))
@@ -161,6 +171,7 @@ def test_several_runs_are_one_page() -> None:
     check(page_of_several([("x", []), ("x", [])]))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_policy_forbids_everything_but_styles() -> None:
     text = page(finished(), "run.jsonl")
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
@@ -174,6 +185,7 @@ def without(*keys: str) -> list[dict[str, Any]]:
     return [{k: v for k, v in event.items() if k not in keys} for event in finished()]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("events", "missing", "why"),
     [
@@ -198,6 +210,7 @@ def test_what_is_absent_is_left_out_with_a_reason(events: list[dict[str, Any]], 
     assert why in reader.text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_loss_without_probabilities_has_no_calibration() -> None:
     events = [start(spec={"loss": "hinge"}), progress(4, loss=8.0, baseline=12.5, calibration=None)]
     assert "this run has hinge loss" in check(page(events, "run.jsonl")).text
@@ -283,6 +296,7 @@ def test_the_verdict_follows_the_numbers() -> None:
     assert "numbers agree" in verdict(tight=r["bound"] * (1 + 1e-9)), "rounding is no lie"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_broken_receipt_is_red_and_distrusted() -> None:
     events = [start(), progress(100, receipt={**receipt(100), "regret": 1e6})]
     text = page(events, "run.jsonl")
@@ -313,9 +327,9 @@ def test_checkpoints_in_a_row_are_one_line() -> None:
 
 def test_pictures_of_a_run() -> None:
     assert picture(finished(), "png").startswith(b"\x89PNG")
-    tree = ElementTree.fromstring(picture(finished(), "svg"))
-    assert tree.tag.endswith("svg")
-    assert picture(finished(), "svg") == picture(finished(), "svg")
+    drawn = picture(finished(), "svg")
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert picture(finished(), "svg") == drawn
     with pytest.raises(InvalidInput, match="expected progress"):
         picture([start()], "png")
 
