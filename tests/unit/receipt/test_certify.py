@@ -297,7 +297,7 @@ def test_bounds_above_the_total_loss_are_one_line() -> None:
 
 def test_weights_with_penalties_bounds_and_offsets_have_floors() -> None:
     Path("numbers.vw").write_text("".join(f"{10 + i % 7} {1 + i % 3} | a{i % 7}:0.5 b\n" for i in range(200)))
-    for more in ({"l1": 0.1}, {"l2": 0.1}, {"lower": -0.1, "upper": 0.1}, {"loss": "squared"}, {"loss": "absolute"}):
+    for more in ({"l1": 0.1}, {"l2": 0.1}, {"bounds": {"*": (-0.1, 0.1)}}, {"loss": "squared"}, {"loss": "absolute"}):
         data = "numbers.vw" if "loss" in more else "log.vw"
         run_ = train(data, output="m", **more)
         certificate = run_.certificate

@@ -83,7 +83,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "float64": {"float64": True},
     "two passes": {"passes": 2, "scale": 0.1},
     "held out": {"holdout": 4},
-    "penalties": {"scale": 0.3, "l1": 0.1, "l2": 0.2, "lower": -0.5, "upper": 0.4},
+    "penalties": {"scale": 0.3, "l1": 0.1, "l2": 0.2, "bounds": {"*": (-0.5, 0.4)}},
     "two scales": {"scale": (0.1, 1.0)},
     "hinge": {"loss": "hinge"},
     "squared": {"loss": "squared"},
