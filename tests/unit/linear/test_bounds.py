@@ -178,7 +178,7 @@ def test_bounds_of_numbers_are_those_of_names() -> None:
     """The same rows as an array, by the numbers of columns, and with the bound of all weights."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.choice([-1.0, 1.0], 200)
-    all_of_them = ftprl.train(X, y, lower=0.0, upper=0.05, scale=0.3).model
+    all_of_them = ftprl.train(X, y, bounds={"*": (0.0, 0.05)}, scale=0.3).model
     for bounds in ({"*": (0, 0.05)}, {"[0-4]": (0, None), "?": (None, 0.05)}, dict.fromkeys(range(5), (0, 0.05))):
         model = ftprl.train(X, y, bounds=bounds, scale=0.3).model
         for name, tensor in all_of_them.engine.saved_arrays.items():
