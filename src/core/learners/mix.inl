@@ -181,7 +181,7 @@ inline MixedPrediction learn_log_loss(const ScaleConstants& c, Mixture& m, const
                                       double y, double weight, double t, bool asked, double* l, double* slopes) {
     const int n = experts(c);
     alignas(32) double e[MOST_EXPERTS] = {}, s[MOST_EXPERTS] = {};
-    alignas(32) double other[MOST_EXPERTS], power[MOST_EXPERTS], slope[MOST_EXPERTS];
+    alignas(32) double other[MOST_EXPERTS], power[MOST_EXPERTS], slope[MOST_EXPERTS] = {};
     expert_scores(c, m, judged, s);
     for (int j = 0; j < n; ++j) e[j] = exp(-fabs(-y * s[j]));
     log_losses(s, e, n, y, l, slope, power);

@@ -114,7 +114,7 @@ private:
 
     template <class Make>
     void choose(const Product& product, std::size_t depth, Factors& factors, const Make& make) {
-        if (depth == product.size) {
+        if (depth >= MOST_FACTORS || depth == product.size) {
             make(factors, product.size);
             return;
         }

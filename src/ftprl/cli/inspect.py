@@ -16,7 +16,6 @@ _EXPERTS = {
     "stack": "combines the scores of all scales",
     "coin": "coin betting, without a learning rate",
     "offset": "predicts from the labels alone",
-    "level": "follows the latest labels",
 }
 _BASELINE = "each row predicted from the labels before it"
 

@@ -26,9 +26,6 @@ _DESCRIPTIONS = {
     "seed": "seed of the feature hash",
     "float64": "double precision",
     "tau": "the quantile that quantile loss predicts",
-    "share": "share of the mixture's weight spread evenly after each row",
-    "stack": "an expert that combines the scores of all scales",
-    "level": "predictions follow the level of the latest labels",
     "coin": "a coin-betting expert",
     "dense": "the stack sees the columns of numbers that most rows have",
     "calibrate": "how probabilities are calibrated",
@@ -40,7 +37,7 @@ _DESCRIPTIONS = {
     "receipt": "whether a receipt was kept",
     "keeps_best_pass": "whether the number of passes is chosen by the held-out loss",
     "delay": "rows after which a label arrives",
-    "admit": "rule that keeps rare features out",
+    "admit": "rows with a feature before it is learned",
 }
 _COLUMNS = ("label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket", "ignore")
 _HIDDEN = ("event", "rows", "pass", "seconds", "spec", "data", "columns", "profile")
