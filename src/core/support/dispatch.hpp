@@ -1,5 +1,5 @@
-// Which instruction set the core uses. All kernels, which are compiled several times, ask here, so that one choice holds
-// for all.
+// Which instruction set the core uses. All kernels, which are compiled several times, ask here, so that one choice
+// holds for all.
 #pragma once
 
 // What has to be compiled into its caller, and for the processor of its caller; the same in learners/kernel.inl.
