@@ -90,25 +90,6 @@ def test_a_file_keeps_it_to_the_bit(loss: str, scale: float | str, tmp_path: Pat
     assert again.progress.baseline == whole.progress.baseline
 
 
-@pytest.mark.parametrize("scale", [0.1, "auto"])
-def test_a_file_without_it_still_loads_and_has_none(scale: float | str, tmp_path: Path) -> None:
-    engine = Engine(spec("squared", scale=scale))
-    engine.learn(stream(3, "squared"))
-    path = tmp_path / "model"
-    Model(engine).save(path)
-    content, tensors = model_file.read(path)
-    del tensors["baseline"]
-    model_file.write(path, content, tensors)
-    again = Model.load(path).engine
-    assert again.progress == engine.progress
-    assert math.isnan(again.progress.baseline)
-    assert math.isnan(again.progress.improvement)
-    again.learn(stream(4, "squared"))
-    assert math.isnan(again.baseline.mean)  # half of the rows would be no yardstick for all of them
-    Model(again).save(path)
-    assert "baseline" not in model_file.read(path)[1]
-
-
 @pytest.mark.parametrize(
     ("place", "value"), [(1, 0.0), (1, 2.0), (3, -1.0), (4, math.nan), (9, -1.0), (8, 1e9), (0, math.inf)]
 )

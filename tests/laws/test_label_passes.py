@@ -14,11 +14,7 @@ from ftprl.training import Run, train
 from laws.label_streams import linear_stream
 
 UNIT_FREE = ("squared", "absolute", "quantile")  # Huber loss has a unit of its own
-SCALES = {
-    "one": {"scale": 0.3},
-    "eight": {"coin": False, "dense": False},
-    "coin and columns": {},
-}
+SCALES: dict[str, dict[str, Any]] = {"one": {"scale": 0.3}, "eight": {}}
 
 
 def stream(seed: int, loss: str) -> Batch:
@@ -38,7 +34,7 @@ def trained(
     batch: Batch, loss: str, passes: int, options: dict[str, Any], *, float64: bool = True
 ) -> tuple[Run, np.ndarray]:
     more = {"tau": 0.7} if loss == "quantile" else {}
-    run = train(batch, loss=loss, dim=16, passes=passes, float64=float64, **options, **more)
+    run = train(batch, loss=loss, bits=4, passes=passes, float64=float64, **options, **more)
     return run, run.model.engine.score(batch)
 
 

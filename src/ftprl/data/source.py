@@ -8,6 +8,7 @@ counted first), its `origin` for messages, what ended the reading behind it (`er
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -112,7 +113,7 @@ class Parsed:
         return error.at(line + self.lines) if isinstance(error, ErrorWithoutLine) else error
 
 
-class JobParser:
+class JobParser(ABC):
     """A parser of the core that reads jobs."""
 
     def __init__(self, parser: Parser) -> None:
@@ -123,9 +124,9 @@ class JobParser:
         """Stop recording names together with another parser of the same data."""
         self.core.join_names(other.core)
 
+    @abstractmethod
     def _feed(self, job: Any) -> Iterator[None]:
         """Parse a job, with a stop whenever a batch is full and at the end."""
-        raise NotImplementedError
 
     def _lines(self) -> int:
         """Return how many lines of the job were parsed, where the next job needs to know."""
@@ -412,13 +413,13 @@ class JobSource(Source):
         self._state = State(Place())  # of the last reading
         self.workers: Workers | None = None
 
+    @abstractmethod
     def jobs(self, start: Place, threads: int) -> Generator[Any]:
         """Yield the jobs from a place on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parser(self) -> JobParser:
         """Return a parser of the jobs."""
-        raise NotImplementedError
 
     def _claim(self) -> None:
         """Refuse a second reading of data that can be read once."""

@@ -218,21 +218,6 @@ def test_a_resumed_run_keeps_the_names_of_products(every: int, tmp_path: Path) -
     assert ftprl.load(tmp_path / "whole").to_bytes() == whole.to_bytes()
 
 
-def test_a_model_of_before_the_quarter_is_read_and_goes_on(tmp_path: Path) -> None:
-    path = write_pairs(tmp_path / "a.vw", pair_rows(300, 4))
-    ftprl.train(path, bits=14, interactions="a:b", output=tmp_path / "m")
-    content, tensors = model_file.read(tmp_path / "m")
-    assert content["names"].pop("products")["full_row"] is None
-    model_file.write(tmp_path / "old", content, tensors)
-    old, new = ftprl.load(tmp_path / "old").names, ftprl.load(tmp_path / "m").names
-    assert old is not None
-    assert new is not None
-    assert (old.all(), old.table.product_bytes) == (new.all(), 0)
-    assert new.table.product_bytes > 0
-    more = write_pairs(tmp_path / "b.vw", pair_rows(10, 5))
-    assert ftprl.train(more, resume=tmp_path / "old").model.names is not None
-
-
 @pytest.mark.parametrize("wrong", [{"bytes": 10**7}, {"bytes": -1}, {"bytes": 16_000_001}, {"full_row": 0}, {"x": 1}])
 def test_bytes_of_products_that_cannot_be_are_refused(wrong: dict[str, int], tmp_path: Path) -> None:
     path = write_pairs(tmp_path / "a.vw", pair_rows(300, 4))

@@ -26,8 +26,8 @@ SETTINGS: list[dict[str, Any]] = [
     {"scale": "auto"},
     {"scale": (0.1, 1.0)},
     {"scale": "auto", "float64": True, "intercept": False},
-    {"scale": "auto", "lower": 0.01},
-    {"scale": 0.3, "l1": 0.5, "l2": 0.1, "upper": 0.2},
+    {"scale": "auto", "bounds": {"*": (0.01, None)}},
+    {"scale": 0.3, "l1": 0.5, "l2": 0.1, "bounds": {"*": (None, 0.2)}},
     {"scale": "auto", "bounds": {"[01]": (0, None)}},
 ]
 CALIBRATED: list[dict[str, Any]] = [
@@ -93,7 +93,7 @@ def test_calibrated_scores(settings: dict[str, Any], tmp_path: Path) -> None:
         {"loss": "ovr"},
         {"scale": 0.5, "classes": 9},
         {"float64": True, "intercept": False},
-        {"l1": 0.5, "l2": 0.1, "upper": 0.2, "lower": 0.01},
+        {"l1": 0.5, "l2": 0.1, "bounds": {"*": (0.01, 0.2)}},
     ],
     ids=str,
 )

@@ -113,7 +113,15 @@ def test_what_is_refused(log: Path, tmp_path: Path) -> None:
 def test_a_forged_state_is_refused() -> None:
     good = Admission(3, DIM).to_bytes()
     head, _, rest = good.partition(b"\n")
-    for body in (b"", good[:-3], head, b"[]\n" + rest, good.replace(b"count:3", b"count:x"), b"\n" + rest):
+    for body in (
+        b"",
+        good[:-3],
+        head,
+        b"[]\n" + rest,
+        good.replace(b'"after": 3', b'"after": "x"'),
+        good.replace(b'"after": 3', b'"after": 300'),
+        b"\n" + rest,
+    ):
         with pytest.raises(BadModel, match="expected the admission of features"):
             Admission.from_bytes(body, DIM)
     with pytest.raises(FtprlError):
