@@ -275,14 +275,25 @@ def arranged(
 
 @final
 class Layout(NamedTuple):
-    """Which columns of a table the core reads as they are: their kinds and names, and where they stand."""
+    """Which columns of a table are read: their kinds and names, where they stand, and which pyarrow converts first."""
 
     codes: list[tuple[int, bytes]]
     columns: list[int]
+    converted: list[tuple[int, str, str]]  # number among `columns`, name and kind
+
+    def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of a batch as the core reads them."""
+        chosen = batch.select(self.columns)
+        if not self.converted:
+            return chosen
+        cells = chosen.columns
+        for at, name, kind in self.converted:
+            cells[at] = readable(name, cells[at], kind)
+        return type(batch).from_arrays(cells, [str(at) for at in range(len(cells))])
 
 
 def layout_of(schema: pa.Schema, kinds: Mapping[str, str]) -> Layout | None:
-    """Return which columns of a table are read; None where some have to be converted or checked first."""
+    """Return which columns of a table are read; None where columns are nested, missing or not known."""
     from pyarrow import types
 
     check_names([field.name for field in nested.flat_fields(schema)], "data")
@@ -292,9 +303,8 @@ def layout_of(schema: pa.Schema, kinds: Mapping[str, str]) -> Layout | None:
     nesting = any(types.is_struct(field.type) or nested.is_list(field.type) for field in schema)
     if not read or nesting or {field.name for _, field, _ in read} != features:
         return None
-    if not all(_is_readable(field.type, kind) for _, field, kind in read):
-        return None
-    return Layout(codes([(kind, field.name, None) for _, field, kind in read]), [at for at, *_ in read])
+    converted = [(i, f.name, kind) for i, (_, f, kind) in enumerate(read) if not _is_readable(f.type, kind)]
+    return Layout(codes([(kind, field.name, None) for _, field, kind in read]), [at for at, *_ in read], converted)
 
 
 def _is_readable(type: pa.DataType, kind: str) -> bool:

@@ -276,7 +276,7 @@ class FrameBatches:
                 columns = frames.arranged(cells, self.plan, optional_kinds(self.plan))
                 blocks = block_of(columns, first, cells.num_rows)
             else:
-                blocks = (TableRows(layout.codes, cells.select(layout.columns), first, 0, cells.num_rows),)
+                blocks = (TableRows(layout.codes, layout.select(cells), first, 0, cells.num_rows),)
             for block in blocks:
                 parsed = parser.parse(block)
                 if (error := parsed.error(first)) is not None:

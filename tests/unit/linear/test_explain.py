@@ -40,9 +40,7 @@ def check_sum(model: Model, row: object) -> None:
     assert math.fsum(parts) == pytest.approx(result.score, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"scale": 0.1}, {"coin": False, "dense": False}, {"loss": "squared"}, {"loss": "hinge"}]
-)
+@pytest.mark.parametrize("options", [{}, {"scale": 0.1}, {"loss": "squared"}, {"loss": "hinge"}])
 def test_contributions_sum_to_the_score(options: dict[str, object]) -> None:
     table = shop().with_columns(pl.col("y").cast(pl.Int64))
     made = ftprl.train(table, label="y", text="t", bits=12, **options).model
@@ -190,14 +188,14 @@ def test_new_features_and_keys_that_are_left_out_are_marked(scale: float | None,
 
 def test_a_new_name_in_a_cell_of_others_is_marked() -> None:
     rows = [{"a": f"v{i % 40}", "y": i % 2} for i in range(400)]
-    made = ftprl.train(rows, label="y", dim=8).model  # every cell is in use
+    made = ftprl.train(rows, label="y", bits=3).model  # every cell is in use
     entries = made.explain({"a": "other"}).contributions
     assert [entry.is_new for entry in entries] == [True]
     assert entries[0].contribution != 0.0
     assert [entry.is_new for entry in made.explain({"a": "v3"}).contributions] == [False]
     both = {entry.name: entry.is_new for entry in made.explain({"a": "v3", "b": 2}).contributions}
     assert both == {"a=v3": False, "b": True}  # any key is read by its value
-    unnamed = ftprl.train(rows, label="y", dim=8, names=0).model
+    unnamed = ftprl.train(rows, label="y", bits=3, names=0).model
     assert [entry.is_new for entry in unnamed.explain({"a": "other"}).contributions] == [False]  # not known
 
 
