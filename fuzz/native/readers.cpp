@@ -98,10 +98,6 @@ void take(Parser& parser, const Labels& labels, Reading& out) {
         check_label(labels, rows.y.data()[r], rows.weight.data()[r]);
         append(bits, rows.y.data() + r, 1);
         append(bits, rows.weight.data() + r, 1);
-        if (rows.keeps_delays()) {
-            law(rows.delay.data()[r] >= 0.0 && std::isfinite(rows.delay.data()[r]), "a delay is a number of rows");
-            append(bits, rows.delay.data() + r, 1);
-        }
         if (tag != rows.tags.end() && tag->first == r) bits += (tag++)->second;
         out.rows.push_back(std::move(bits));
     }
@@ -112,14 +108,12 @@ void take(Parser& parser, const Labels& labels, Reading& out) {
     if (!rows.wide()) drop(rows.narrow_values);
     drop(rows.y);
     drop(rows.weight);
-    if (rows.keeps_delays()) drop(rows.delay);
     rows.clear();
     if (!rows.log.keeps_names()) return;
     const NewNames names = rows.log.take();
     for (std::size_t i = 0; i < names.size(); ++i) {
         law(names[i].row < count, "a name belongs to a row");
-        std::string name(names[i].size, '\0');
-        names.write(names[i], reinterpret_cast<Byte*>(name.data()));
+        const std::string name(reinterpret_cast<const char*>(names.text_of(names[i])), names[i].size);
         out.names.push_back(std::to_string(names[i].hash) + name);
     }
 }
