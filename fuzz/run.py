@@ -52,11 +52,10 @@ def _units() -> list[tuple[Path, list[str]]]:
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
     tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
     core = [file for part in ("learners", "readers", "support") for file in sorted((CORE / part).glob("*.cpp"))]
-    tested += [(file, COVERED) for file in core if not file.stem.endswith(("_portable", "_sse2", "_avx2"))]
+    tested += [(file, COVERED) for file in core if not file.stem.endswith(("_portable", "_avx2"))]
     learners = CORE / "learners"
     kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL])]
     if platform.machine().lower() in ("x86_64", "amd64"):
-        kernels.append((learners / "kernel_sse2.cpp", [*COVERED, *KERNEL]))
         kernels.append((learners / "kernel_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
     return kernels + tested + own
 
@@ -75,7 +74,7 @@ def build_driver(mode: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     options, headers = COMMON + MODES[mode], _headers()
     units = _units()
-    if any(source.name == "kernel_sse2.cpp" for source, _ in units):
+    if any(source.name == "kernel_avx2.cpp" for source, _ in units):
         options = [*options, "-DFTPRL_X86"]
 
     def compiled(unit: tuple[Path, list[str]]) -> Path:

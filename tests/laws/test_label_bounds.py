@@ -256,10 +256,10 @@ class Charged(AnyLabel):
         super().__post_init__()
         self.ranges: list[float] = []
 
-    def _mix(self, p: float, experts: np.ndarray, y: float, c: float) -> None:
+    def mix(self, p: float, experts: np.ndarray, y: float, c: float) -> None:
         losses = [c * value(self.loss, s, self.known_label(y), self.tau) for s in experts.tolist()]
         self.ranges.append(max(losses) - min(losses))
-        super()._mix(p, experts, y, c)
+        super().mix(p, experts, y, c)
 
 
 def beyond(loss: ScalarLoss, batch: Batch) -> float:

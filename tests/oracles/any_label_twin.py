@@ -57,7 +57,7 @@ class AnyLabel(LabelMixture):
         prediction, experts, f = self._predict(scores)
         self.rows += 1
         if self.K > 1 and self.rows > 1:
-            self._mix(prediction, experts, y, c)
+            self.mix(prediction, experts, y, c)
         clipped = np.clip(scores, L.lo, L.hi)
         seen = np.clip(scores, -STACK_CUT, STACK_CUT) if self.loss in MARGIN else clipped
         old = (L.m, L.U, L.lo, L.hi)

@@ -64,7 +64,7 @@ class LabelMixture:
         self.lead_gap += max(math.log1p(v * math.expm1(x)) - v * x, 0.0) / rate
         self.lead = max(self.lead + advantage, 0.0)
 
-    def _mix(self, p: float, experts: Vector, y: float, c: float) -> None:
+    def mix(self, p: float, experts: Vector, y: float, c: float) -> None:
         if self.loss in MARGIN:
             p = float(self.w @ experts)
             majority = float(experts[self._offset_at])

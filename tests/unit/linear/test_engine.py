@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ftprl._core import Learner, RowError, has_units, use_instruction_set
+from ftprl._core import Learner, RowError, use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, LossTotals, Spec
@@ -309,20 +309,6 @@ def test_arguments_of_the_wrong_kind() -> None:
         Engine(SMALL).learn(None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="batch needs a Batch, got None; "):
         Engine(SMALL).score(None)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_values_that_are_units(dtype: type) -> None:
-    good = np.array([1.0, -1.0, 0.0, -0.0] * 3000, dtype)
-    assert has_units(good)
-    assert has_units(good[:0])
-    for other in (np.nextafter(dtype(1), dtype(2)), np.nextafter(dtype(-1), dtype(0)), 2.0, 1e-45, np.nan, np.inf):
-        for at in (0, 4095, 4096, 11_999):
-            bad = good.copy()
-            bad[at] = other
-            assert has_units(bad) == bool(((np.abs(bad) == 1) | (bad == 0)).all())
-    with pytest.raises(TypeError, match="float32 or float64"):
-        has_units(np.ones(3, np.int64))
 
 
 def test_what_bounds_the_rounding_does_not_depend_on_batches() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import pytest
 import ftprl
 from ftprl import data
 from ftprl.cli.app import run as command
-from ftprl.linear import Spec, model_file
+from ftprl.linear import Spec
 from ftprl.linear.model import Model
-from ftprl.runlog.yardstick import compared, deviances
+from ftprl.runlog.yardstick import deviances
 from ftprl.training import train
 from ftprl.training.summary import summary
 from oracles.baseline_twin import BaselineTwin
@@ -164,27 +163,3 @@ def test_counts_and_amounts_have_their_deviance(log: Path, loss: str, tmp_path: 
     printed = capfd.readouterr()
     assert "deviance" in printed.err.split("predicted")[0]
     assert f"{run.deviance:.6g}" in printed.out + printed.err
-
-
-@pytest.mark.parametrize("loss", ["logistic"], indirect=True)
-def test_a_model_without_it_goes_on_without(log: Path, loss: str, tmp_path: Path) -> None:
-    path = tmp_path / "m"
-    trained(log, loss, output=path, holdout=7)
-    content, tensors = model_file.read(path)
-    del tensors["baseline"]
-    content["history"] |= {name: content["history"][name][:3] for name in ("progressive", "holdout")}
-    model_file.write(path, content, tensors)
-    assert math.isnan(summary(path)["progressive"]["baseline"])
-    run = train(log, resume=path, output=path, holdout=7, events=tmp_path / "events")
-    assert math.isnan(run.baseline)
-    assert "baseline" not in str(run)
-    assert run.holdout is not None
-    assert math.isnan(run.holdout.baseline)
-    last = json.loads((tmp_path / "events").read_text().splitlines()[-1])
-    assert last["baseline"] is None
-    assert len(Model.load(path).history["progressive"]) == 3
-
-
-def test_words() -> None:
-    assert compared(0.5, None, None) == compared(0.5, math.nan, math.nan) == "0.500000"
-    assert compared(0.5, 0.0, math.nan) == "0.500000, baseline 0.000000"
