@@ -147,7 +147,7 @@ def test_the_first_labels_have_a_finite_loss() -> None:
 
 @pytest.mark.parametrize(("tau", "loss"), [(0.5, "absolute"), (0.1, "quantile"), (0.9, "quantile")])
 def test_the_running_quantile_is_nearly_as_good_as_the_quantile(tau: float, loss: str) -> None:
-    y = np.random.default_rng(1).lognormal(size=20_000)
+    y = np.random.default_rng(1).lognormal(size=5_000)
     baseline = Baseline(loss, tau)
     baseline.learn(y, np.ones(len(y)))
     value = replace(spec(loss), tau=tau).scalar_loss().value

@@ -160,8 +160,7 @@ def odd_stream(kind: str, loss: str, rows: int = 3000) -> Batch:
     return replace(batch, y=fitted(loss, y))
 
 
-@pytest.mark.parametrize("float64", [True, False])
-@pytest.mark.parametrize("scale", [0.3, AUTO])
+@pytest.mark.parametrize(("scale", "float64"), [(0.3, True), (AUTO, False)])
 @pytest.mark.parametrize("kind", ODD)
 @pytest.mark.parametrize("loss", [*NUMBERS, "poisson", "gamma"])
 def test_odd_labels_do_no_harm(loss: str, kind: str, scale: Any, float64: bool) -> None:

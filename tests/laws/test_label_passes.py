@@ -38,8 +38,7 @@ def trained(
     return run, run.model.engine.score(batch)
 
 
-@pytest.mark.parametrize("float64", [True, False])
-@pytest.mark.parametrize("receipt", [False, True])
+@pytest.mark.parametrize(("receipt", "float64"), [(False, False), (True, True)])
 @pytest.mark.parametrize("scales", SCALES)
 @pytest.mark.parametrize("loss", UNIT_FREE)
 def test_labels_times_a_power_of_two_multiply_the_scores_of_several_passes_to_the_bit(

@@ -487,7 +487,7 @@ def test_lists_that_parquet_cannot_hold_are_refused(
     tmp_path: Path, first: Any, later: Any, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, out = tmp_path / "d.jsonl", tmp_path / "o.parquet"
-    rows = [{"y": 1, "v": first}, {"y": 0, "v": first}] * 40_000 + [{"y": 1, "v": later}]
+    rows = [{"y": 1, "v": first}, {"y": 0, "v": first}] * 15_000 + [{"y": 1, "v": later}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     train(path, bits=12, label="y", output=tmp_path / "m")
     args = [str(tmp_path / "m"), str(path), "--append", "-o"]
