@@ -21,8 +21,6 @@ using namespace ftprl;
 
 LearnerOptions options_of(const Setting& s, Random& random) {
     constexpr double steps[] = {2.0, 2.8, 1.1, 1000.0};
-    constexpr double shares[] = {0.0, 0.0, 0.001, 0.5, 0.9999999999999999, 1e-30};
-    constexpr Share kinds[] = {Share::fixed, Share::falling, Share::capped};
     LearnerOptions options;
     options.dim = s.dim;
     options.wide_cells = s.wide_cells;
@@ -35,10 +33,7 @@ LearnerOptions options_of(const Setting& s, Random& random) {
     for (int k = 0; k < c.count; ++k, h *= step) c.h[k] = std::min(h, LIMIT);
     // From the least to the largest that are allowed.
     if (random.one_in(8)) c.h[0] = 1e-30, c.h[c.count - 1] = 1e30;
-    c.sharing = random.pick(kinds);
-    c.share = c.sharing == Share::fixed ? random.pick(shares) : 0.0;
     c.stack = random.one_in(2);
-    c.levels = random.one_in(2);
     return options;
 }
 
@@ -114,8 +109,7 @@ void check_large(Random& random) {
 }
 
 void print_scales(const ScaleConstants& c) {
-    std::fprintf(stderr, "share %d %g stack %d levels %d scales", static_cast<int>(c.sharing), c.share, c.stack,
-                 c.levels);
+    std::fprintf(stderr, "stack %d scales", c.stack);
     for (int k = 0; k < c.count; ++k) std::fprintf(stderr, " %g", c.h[k]);
     std::fprintf(stderr, "\n");
 }

@@ -278,18 +278,6 @@ def test_the_core_checks_lengths_and_types_itself() -> None:
     assert core.touched(np.empty(4, np.uint32)) == 0
 
 
-@pytest.mark.parametrize("scale", [0.1, "auto"])
-def test_the_floor_changes_nothing(scale: Any) -> None:
-    core, b = Learner(8, **options(scales=Spec(scale=scale).scales)), batch()
-    slots = np.arange(8, dtype=np.uint32)
-    before, after = np.empty((2, 8, core.width))
-    core.learn(b.indptr, b.indices, b.values, b.y, b.weight)
-    core.take(slots, before)
-    assert core.touch(b.indptr, b.indices, b.values) >= 0.0
-    core.take(slots, after)
-    np.testing.assert_array_equal(before, after)
-
-
 def test_a_refused_row_leaves_the_rows_before_it_unlearned_also_where_scales_are_reviewed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
