@@ -255,10 +255,9 @@ def _is_as_true(stated: Any, made: Any) -> bool:
     """Whether a receipt says what another says, but for how its data is read, skipping and rounding."""
     if isinstance(made, dict):
         keys = [key for key in made if key not in _MAY_DIFFER]
-        if isinstance(stated, dict) and stated.get("confidence", made) is None:
+        if isinstance(stated, dict) and stated.get("confidence") is None and "confidence" in keys:
             keys.remove("confidence")  # a receipt without intervals claims less
-        # A field that is not there says as much as one that is null.
-        return isinstance(stated, dict) and all(_is_as_true(stated.get(key), made[key]) for key in keys)
+        return isinstance(stated, dict) and all(key in stated and _is_as_true(stated[key], made[key]) for key in keys)
     if isinstance(made, list):
         same = isinstance(stated, list) and len(stated) == len(made)
         return same and all(_is_as_true(a, b) for a, b in zip(stated, made, strict=True))
