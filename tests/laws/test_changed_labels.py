@@ -58,7 +58,7 @@ def to_the_baseline(engine: Engine, batch: Batch, windows: list[tuple[int, int]]
     return [(totals[b].loss - totals[a].loss) / (totals[b].baseline - totals[a].baseline) for a, b in windows]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("loss", NUMBERS)
 def test_a_label_far_from_all_others_in_the_middle_is_left_behind_at_once(loss: str, seed: int) -> None:
     for offset in (0.0, 5.0):

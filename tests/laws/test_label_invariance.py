@@ -26,15 +26,15 @@ from laws.streams import fitted, spec, stream
 from oracles.any_label_twin import AnyLabel
 
 UNIT_FREE = ("squared", "absolute", "quantile")  # Huber loss has a unit of its own
-SCALES = [pytest.param({"scale": 0.3}, id="one"), pytest.param({"scale": AUTO}, id="eight"),
-          pytest.param({"scale": AUTO, "coin": True, "dense": True}, id="coin and columns")]  # fmt: skip
+ONE, EIGHT = {"scale": 0.3}, {"scale": AUTO, "coin": True, "dense": True}
+SCALES = [pytest.param(ONE, id="one"), pytest.param(EIGHT, id="eight")]
+SCALES_AND_CELLS = [pytest.param(ONE, True, id="one, float64"), pytest.param(EIGHT, False, id="eight")]
 
 
 # ---- units and origins ----
 
 
-@pytest.mark.parametrize("float64", [True, False])
-@pytest.mark.parametrize("options", SCALES)
+@pytest.mark.parametrize(("options", "float64"), SCALES_AND_CELLS)
 @pytest.mark.parametrize("loss", UNIT_FREE)
 @law(4)
 @given(seed=SEEDS, power=st.sampled_from([-37, -1, 10, 60]))
@@ -94,8 +94,7 @@ def test_scores_of_counts_shift_by_the_logarithm_of_the_factor(
         np.testing.assert_allclose(moved[rows[1:]], scores[rows[1:]] + math.log(factor), rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("float64", [True, False])
-@pytest.mark.parametrize("options", SCALES)
+@pytest.mark.parametrize(("options", "float64"), SCALES_AND_CELLS)
 @pytest.mark.parametrize("loss", LABELLED)
 @law(2)
 @given(seed=SEEDS, powers=st.lists(st.integers(-40, 40), min_size=23, max_size=23))
@@ -336,8 +335,7 @@ def test_extremes_stay_finite(loss: str, name: str, float64: bool) -> None:
                 assert_same(state_of(engine), state_of(replay))
 
 
-@pytest.mark.parametrize("float64", [True, False])
-@pytest.mark.parametrize("scale", [0.1, AUTO])
+@pytest.mark.parametrize(("scale", "float64"), [(0.1, True), (AUTO, False)])
 @pytest.mark.parametrize("loss", NUMBERS)
 @pytest.mark.parametrize("label", [1e-150, 1e-154, 1e-160, 1.5e-162, 1e-310, 5e-324])
 def test_labels_whose_square_is_next_to_zero(loss: str, label: float, scale: Any, float64: bool) -> None:

@@ -35,8 +35,7 @@ def start_of(F: ConvexSet, where: str, psi: Composite, rng: np.random.Generator)
     return psi.minimise(F, np.zeros(()), np.zeros(F.dim), F.start(), 1).x
 
 
-@pytest.mark.parametrize("where", ["least", "anywhere"])
-@pytest.mark.parametrize("per_round", [False, True], ids=["once", "per round"])
+@pytest.mark.parametrize(("per_round", "where"), [(False, "least"), (True, "anywhere")], ids=["once", "per round"])
 @pytest.mark.parametrize("psi", COMPOSITES)
 @pytest.mark.parametrize("name", NAMES)
 def test_composite_is_covered(name: str, psi: str, per_round: bool, where: str) -> None:
