@@ -166,17 +166,13 @@ Reading read_file(Parser& parser, const std::string& body, const Labels& labels,
         "a file can be written");
     Reading out;
     Window window(2 + random.below(60));
-    window.open(fileno(file), 0, body.size(), 3, true);
+    window.open(fileno(file), 0, body.size());
     bool more = true;
     while (more && out.problem.line == 0) {
         more = window.feed(parser);
         law(window.error == 0, "a file can be read");
         out.problem = parser.problem;
         take(parser, labels, out);
-    }
-    if (out.problem.line == 0) {
-        const Exact bytes(body);
-        law(window.fingerprint == text_fingerprint(bytes.data(), bytes.size(), 3), "parts of a text add up");
     }
     out.first_bad = parser.first_bad;
     out.bad = parser.bad;

@@ -263,10 +263,8 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
         .def_rw("line", &ftprl::Parser::line);
     nb::class_<ftprl::Window>(m, "Window", "A part of a file, read and parsed bit by bit.")
         .def(nb::init<std::size_t>(), nb::arg("size") = ftprl::Window::USUAL)
-        .def("open", &ftprl::Window::open, nb::arg("file"), nb::arg("start"), nb::arg("end"), nb::arg("offset"),
-             nb::arg("wants_fingerprint"),
-             "Whole rows from one byte of an open file to another; `offset` is where they begin in the text.")
-        .def_ro("fingerprint", &ftprl::Window::fingerprint, "The fingerprint of what was read.")
+        .def("open", &ftprl::Window::open, nb::arg("file"), nb::arg("start"), nb::arg("end"),
+             "Read whole rows from one byte of an open file to another.")
         .def("feed", &feed_part, nb::arg("parser"), "Until a batch is full or a row bad; False when all was read.");
     m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),

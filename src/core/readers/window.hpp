@@ -10,7 +10,6 @@
 #include <cstring>
 #include <vector>
 
-#include "readers/fingerprint.hpp"
 #include "readers/parser.hpp"
 
 namespace ftprl {
@@ -23,17 +22,13 @@ public:
     // It grows for a row that does not fit.
     explicit Window(std::size_t size = USUAL) : bytes_(size) {}
 
-    // The part [from, to) of an open file; its rows are whole. It begins at byte `offset` of the text, of which a
-    // fingerprint is made if one is wanted.
-    void open(int file, std::uint64_t from, std::uint64_t to, std::uint64_t offset, bool wants_fingerprint) {
+    // The part [from, to) of an open file; its rows are whole.
+    void open(int file, std::uint64_t from, std::uint64_t to) {
         file_ = file;
         at_ = from;
         to_ = to;
-        shift_ = offset - from;
-        wants_fingerprint_ = wants_fingerprint;
         begin_ = size_ = 0;
         error = 0;
-        fingerprint = 0;
     }
 
     // Feeds the parser until its batch is full, or it stops; false when nothing is left or the reading failed.
@@ -46,8 +41,7 @@ public:
         }
     }
 
-    int error = 0;                  // of the system, or SHORTER
-    std::uint64_t fingerprint = 0;  // of what was read; 0 if none is wanted
+    int error = 0;  // of the system, or SHORTER
 
 private:
     // Keeps what was not parsed and reads more behind it.
@@ -67,7 +61,6 @@ private:
             return false;
         }
         const auto count = static_cast<std::size_t>(got);
-        if (wants_fingerprint_) fingerprint += text_fingerprint(bytes_.data() + size_, count, at_ + shift_);
         size_ += count;
         at_ += static_cast<std::uint64_t>(got);
         return true;
@@ -76,8 +69,6 @@ private:
     int file_ = -1;
     std::uint64_t at_ = 0;  // where the next byte is read
     std::uint64_t to_ = 0;
-    std::uint64_t shift_ = 0;  // from a place in the file to one in the text, modulo 2^64
-    bool wants_fingerprint_ = false;
     std::vector<Byte> bytes_;
     std::size_t begin_ = 0;  // of what was read and not parsed, up to size_
     std::size_t size_ = 0;

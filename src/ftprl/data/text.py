@@ -40,7 +40,7 @@ class TextParser(JobParser):
             self.core.set_columns(list(job.columns), job.separator)
         self.core.line = 1  # a parser's first line is 1: 0 is no line
         if job.shared_file is not None:
-            self._window.open(job.shared_file.descriptor, job.start, job.end, job.offset, False)
+            self._window.open(job.shared_file.descriptor, job.start, job.end)
             while self._window.feed(self.core):
                 yield
             yield
