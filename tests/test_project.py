@@ -168,7 +168,6 @@ def test_the_table_of_sizes_is_printed() -> None:
     assert re.search(r"^options of train: \d+ \(at most 50\)$", table, re.MULTILINE)
 
 
-@pytest.mark.xfail(strict=False, reason="code is being removed")
 def test_sizes_are_within_their_limits() -> None:
     run = run_lines("--check")
     assert run.returncode == 0, run.stderr
