@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -43,8 +44,9 @@ class RowSource(Source):
         self._rows = rows
         self._rows_read = 0  # by the last reading
 
+    @abstractmethod
     def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
-        raise NotImplementedError
+        """Yield batches from a row on, each with the position behind it."""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -122,7 +123,7 @@ def optional_kinds(plan: Plan) -> tuple[str, ...]:
     return plan.optional_kinds or ("ignore",)
 
 
-class TableReader:
+class TableReader(ABC):
     """Where the rows of tables come from, block by block."""
 
     files: tuple[str, ...] = ()  # what has parts, for workers
@@ -137,17 +138,17 @@ class TableReader:
         """Return a parser of the blocks."""
         return TableParser(self.plan)
 
+    @abstractmethod
     def blocks(self, file: int = 0, part: int = 0, *, threads: bool = False) -> Iterator[TableRows]:
         """Yield all blocks from a part of a file on."""
-        raise NotImplementedError
 
     def parts(self, file: int) -> int:
         """Return how many parts a file has, each of which any process can read by itself."""
-        raise NotImplementedError
+        return 1
 
     def blocks_of_part(self, file: int, part: int) -> Iterator[TableRows]:
         """Yield the blocks of one part."""
-        raise NotImplementedError
+        return self.blocks(file, part)
 
     def remote_jobs(self, start: Place) -> Generator[RemoteJob]:
         """Yield the parts of all files from a place on; a file without parts is a job too, which checks its columns."""
