@@ -45,8 +45,8 @@ def _show_help(context: click.Context) -> None:
 def suggestion(typed: str, known: Iterable[str]) -> str:
     """Return a sentence with the names that are close to what was typed, the closest first.
 
-    >>> suggestion("--labl", ["--level", "--label", "--bits"])
-    '. Did you mean --label or --level?'
+    >>> suggestion("--labl", ["--lower", "--label", "--bits"])
+    '. Did you mean --label?'
     """
-    close = get_close_matches(typed, list(known))
+    close = get_close_matches(typed, list(known), cutoff=0.7)
     return f". Did you mean {' or '.join(close)}?" if close else ""

@@ -2,7 +2,8 @@
 
 The file is private to `--cache`. It is used if it was made with the same options from files with the same bytes: all of
 them are read and compared by their fingerprints, which takes a small part of the time of parsing. Otherwise, and if it
-is damaged, it is written anew. Its last record batch has no rows; its metadata says how the data was read.
+is cut off, it is written anew; a run that finds other rows than were written ends with an error. The last record batch
+has no rows; its metadata says how the data was read.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class CachedSource(RowSource):
     def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
         import pyarrow as pa
 
-        self._bad_rows, self._not_taken = 0, [(int(row), int(count)) for row, count in self._footer["left_out"]]
+        self._not_taken = [(int(row), int(count)) for row, count in self._footer["left_out"]]
         with pa.OSFile(self._path) as raw:
             opened = None
             for number, (first, end) in enumerate(zip(self._starts, self._starts[1:], strict=False)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -119,6 +119,12 @@ def check_same_files(files: Sequence[str], now: Sequence[tuple[int, str]] | None
     if now is None or saved is None:
         raise InvalidInput(
             "resume= needs data that can be read again, got standard input or a pipe; save it to a file and use that."
+        )
+    if isinstance(saved, Mapping):
+        raise InvalidInput(
+            "resume= needs the data of the checkpoint, data in memory or a cache, got files; pass cache= as well if it was"
+            " used.",
+            option="cache",
         )
     then = [tuple(entry) for entry in saved]
     if list(now) == then:

@@ -161,7 +161,7 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
             " pass a matrix, Batch objects, or libsvm files."
         )
     if kept in TABLES and reading.get("columns") is not None:
-        reading = {"missing": "ignore", **reading}  # models of earlier versions
+        reading = {"missing": "ignore", **reading}
     if kept == "csv" and reading.get("header", True) and reading.get("sep") in (None, *SEPARATORS):
         reading = {**reading, "sep": None}  # the columns are known: the header decides
     if kept in TABLES and wanted in TABLES and wanted != kept:
@@ -232,7 +232,7 @@ def _settings_for_object(reading: Mapping[str, Any], known: ObjectFormat) -> dic
         "columns": columns,
         "order": reading.get("order"),
         "sampled": reading.get("sampled"),
-        "missing": reading.get("missing", "ignore"),  # as in models of earlier versions
+        "missing": reading.get("missing", "ignore"),
         "format": RECORDS if has_open_columns(reading) else FRAME,
     }
 

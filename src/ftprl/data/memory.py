@@ -167,7 +167,10 @@ class MemorySource(RowSource):
 def check_same_rows(saved: Any, now: Mapping[str, Any] | None) -> None:
     """Refuse rows whose fingerprint is not the one that was taken before."""
     if not isinstance(saved, Mapping) or now is None:
-        raise InvalidInput("resume= needs the data of the checkpoint, got data in memory; pass the same files.")
+        raise InvalidInput(
+            "resume= needs the data of the checkpoint, its files without a cache, got data in memory or a cache; pass"
+            " the same files."
+        )
     rows = saved.get("rows")
     if rows != now["rows"]:
         raise InvalidInput(

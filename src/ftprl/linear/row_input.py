@@ -105,7 +105,8 @@ def _of_fields(model: Model, text: str) -> dict[str, Any]:
     columns = {name: known[name] for name in model.reading.get("order") or ()}
     if known and not columns:
         raise InvalidInput(
-            f"row needs a JSON object, since the model is of an earlier version, got {shown(text)[:80]!r}."
+            f"row needs a JSON object, since the model does not know the order of its columns,"
+            f" got {shown(text)[:80]!r}."
         )
     sep = model.reading.get("sep") or ("\t" if format == "tsv" else ",")
     quote = model.reading.get("quote") or ("" if format == "tsv" else '"')

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from ftprl.options import BY_NAME, GROUPS
+from ftprl.options.option import SWITCH
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -48,10 +49,16 @@ def complete(caller: str, keywords: Mapping[str, Any], passed: Mapping[str, Any]
     """
     for name in passed:
         if name not in keywords:
-            close = get_close_matches(name, list(keywords), 1)
+            close = get_close_matches(name, list(keywords), 1, cutoff=0.7)
             hint = f"; did you mean {close[0]}=?" if close else ""
             raise TypeError(f"{caller}() got an unexpected keyword argument {name!r}{hint}")
-    return {**keywords, **passed}
+    return {**keywords, **{name: _plain(name, value) for name, value in passed.items()}}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return the value of a switch as a bool of Python, where NumPy's was passed."""
+    is_switch = name in BY_NAME and BY_NAME[name].is_switch and value is not None
+    return bool(value) if is_switch and SWITCH.fits(value) else value
 
 
 def of_class(defaults: Mapping[str, Any], *, without: str, **own: Any) -> dict[str, Any]:

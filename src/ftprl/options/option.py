@@ -45,7 +45,9 @@ def whole(least: int, most: int | None = None, remedy: str = "pass one", wanted:
 
 def one_of(*words: str, wanted: str = "") -> Rule:
     """Allow some words."""
-    return Rule(wanted or " or ".join(words), lambda value: value in words, "pass one of them")
+    return Rule(
+        wanted or " or ".join(words), lambda value: isinstance(value, str) and value in words, "pass one of them"
+    )
 
 
 def _is_whole(value: Any) -> bool:
@@ -97,7 +99,7 @@ class Option(NamedTuple):
 
     def is_used(self, value: Any) -> bool:
         """Return whether a value is other than leaving the option out."""
-        return value is not None and value is not False and (self.off is None or value != self.off)
+        return value is not None and not (self.is_switch and not value) and (self.off is None or value != self.off)
 
     @property
     def placeholder(self) -> str:

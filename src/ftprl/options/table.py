@@ -299,7 +299,7 @@ class RunOptions(TypedDict, total=False):
             metavar="N",
             rule=Rule(
                 "a whole number from 2 to 2**53, or 0 for none",
-                lambda value: value == 0 or whole(2, 2**53).fits(value),
+                lambda value: whole(0, 0).fits(value) or whole(2, 2**53).fits(value),
                 "hold out every N-th row",
             ),
         ),
@@ -310,6 +310,7 @@ class RunOptions(TypedDict, total=False):
             "Number of rows after which a label arrives: a row is predicted at once and learned when its label is"
             " there; not with several passes, {receipt}, {bounds} or {calibrate}",
             default="0",
+            off=0,
             metavar="ROWS",
             rule=whole(0, 2**53, "pass after how many rows a label arrives", wanted="a number of rows from 0 to 2**53"),
             excludes={

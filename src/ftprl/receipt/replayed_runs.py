@@ -197,7 +197,7 @@ class Replaying:
         return {"loss": loss, "weight": weight, "baseline": known, "least": self.baseline.least}
 
     def _check_confidence(self, stated: Mapping[str, Any] | None) -> list[Check]:
-        """What to expect of rows to come; the receipt of a model of an earlier version says nothing of it."""
+        """Compare the intervals for rows to come; a receipt may leave them out."""
         if stated is None:
             return []
         recomputed, checks = self.confidence.to_dict() or {}, []

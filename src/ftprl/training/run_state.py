@@ -37,8 +37,8 @@ def minus(a: LossTotals, b: LossTotals) -> LossTotals:
 class TrainingHistory(NamedTuple):
     """What a model has read in all its runs: rows (each counted once, not once a pass), bad rows and losses.
 
-    `monitor` has the numbers of the `RunMonitor`, none in a model of an earlier version. `delay` is after how many rows
-    labels arrived in the last run that had late ones, "column" where a column has it for each row; None without.
+    `monitor` has the numbers of the `RunMonitor`. `delay` is after how many rows labels arrived in the last run that
+    had late ones; None without.
     """
 
     rows: int = 0

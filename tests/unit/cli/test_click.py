@@ -28,7 +28,7 @@ def test_every_command_has_a_short_and_a_long_help(command: list[str], capsys: C
     [
         ("trian a.vw", "No such command 'trian'. Did you mean train?; see ftprl --help"),
         ("generate click", "No such command 'click'. Did you mean clicks?; see ftprl generate --help"),
-        ("train a.vw --labl y", "No such option: --labl. Did you mean --label or"),
+        ("train a.vw --labl y", "No such option: --labl. Did you mean --label?"),
         ("paper run --job 3", "No such option: --job. Did you mean --jobs"),
         ("--versoin", "No such option: --versoin. Did you mean --version?; see ftprl --help"),
         ("train a.vw -o", "Option '-o' requires an argument; see ftprl train --help"),
