@@ -122,7 +122,7 @@ def check_same_files(files: Sequence[str], now: Sequence[tuple[int, str]] | None
         )
     if isinstance(saved, Mapping):
         raise InvalidInput(
-            "resume= needs the data of the checkpoint, data in memory or a cache, got files; pass cache= as well if it was"
+            "resume= needs the data of the checkpoint, data in memory or a cache, got files; pass cache= too if it was"
             " used.",
             option="cache",
         )
