@@ -95,8 +95,10 @@ def test_the_fields_of_a_line_are_in_the_order_of_the_data(tmp_path: Path) -> No
     for saved in (trained, ftprl.load(tmp_path / "m")):
         assert saved.explain("win lunch,0.5,Oslo") == expected
         assert saved.explain("win lunch,1,0.5,Oslo") == expected
-        del saved.reading["order"]  # as in models of versions that did not keep it
-        with pytest.raises(InvalidInput, match=r"^row needs a JSON object, since the model is of an earlier version"):
+        del saved.reading["order"]
+        with pytest.raises(
+            InvalidInput, match=r"^row needs a JSON object, since the model does not know the order of its columns"
+        ):
             saved.explain("win lunch,0.5,Oslo")
 
 
