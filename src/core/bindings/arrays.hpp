@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ftprl::bindings {
 
@@ -27,6 +29,15 @@ inline void check_length(const char* name, std::size_t got, std::int64_t rows) {
 inline void check_pairs(const Target<2>& losses, std::int64_t rows) {
     check_length("losses", losses.shape(0), rows);
     if (losses.shape(1) != 2) throw nanobind::value_error("losses needs two numbers for each row");
+}
+
+// An array of NumPy that takes over some numbers.
+template <class T>
+nanobind::object owned_array(std::vector<T> numbers) {
+    auto* const owned = new std::vector<T>(std::move(numbers));
+    const nanobind::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(owned->data(), {owned->size()},
+                                                                                   owner));
 }
 
 }  // namespace ftprl::bindings

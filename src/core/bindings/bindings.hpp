@@ -27,6 +27,7 @@ void bind_learner(nanobind::module_& m);
 void bind_losses(nanobind::module_& m);
 void bind_lock(nanobind::module_& m);
 void bind_matrix(nanobind::module_& m);
+void bind_order(nanobind::module_& m);
 void bind_names(nanobind::module_& m);
 void bind_one_row(nanobind::module_& m);
 void bind_texts(nanobind::module_& m);

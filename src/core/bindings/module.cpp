@@ -117,6 +117,7 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_confidence(m);
     ftprl::bindings::bind_matrix(m);
     ftprl::bindings::bind_names(m);
+    ftprl::bindings::bind_order(m);
     ftprl::bindings::bind_readers(m);
     ftprl::bindings::bind_texts(m);
     ftprl::bindings::bind_replay(m);

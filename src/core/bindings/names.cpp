@@ -32,14 +32,7 @@ using ftprl::BoundTable;
 using ftprl::NameTable;
 using ftprl::NewNames;
 using ftprl::bindings::Column;
-
-// A copy of numbers as an array of NumPy.
-template <class T>
-nb::object array_of(std::vector<T> numbers) {
-    auto* const owned = new std::vector<T>(std::move(numbers));
-    const nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
+using ftprl::bindings::owned_array;
 
 // Numbers that somebody else keeps: no copy is made of them.
 template <class T>
@@ -78,7 +71,7 @@ nb::object slots_of(const NameTable& table, std::uint64_t dim) {
     std::vector<std::uint32_t> slots;
     slots.reserve(table.hashes.size());
     for (std::size_t i = 0; i < table.hashes.size(); ++i) slots.push_back(slot(table.hashes[i]));
-    return array_of(std::move(slots));
+    return owned_array(std::move(slots));
 }
 
 nb::bytes name_at(const NameTable& table, std::size_t i) {
@@ -127,8 +120,8 @@ nb::object changes_of(const BoundTable& table, bool is_good) {
         seen.push_back(change.was_seen ? 1 : 0);
         ends.insert(ends.end(), {change.ends.lower, change.ends.upper});
     }
-    return nb::make_tuple(array_of(std::move(rows)), array_of(std::move(slots)), array_of(std::move(seen)),
-                          array_of(std::move(ends)));
+    return nb::make_tuple(owned_array(std::move(rows)), owned_array(std::move(slots)), owned_array(std::move(seen)),
+                          owned_array(std::move(ends)));
 }
 
 nb::object bound_names(BoundTable& table, const NewNames& names, std::size_t from, std::size_t to) {
@@ -163,7 +156,7 @@ nb::tuple bounded_of(const BoundTable& table) {
         slots.push_back(slot);
         ends.insert(ends.end(), {own.lower, own.upper});
     }
-    return nb::make_tuple(array_of(std::move(slots)), array_of(std::move(ends)));
+    return nb::make_tuple(owned_array(std::move(slots)), owned_array(std::move(ends)));
 }
 
 // The name that was refused, its cell, and what the cell and the patterns of the name allow.

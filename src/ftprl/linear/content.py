@@ -100,12 +100,29 @@ READING_OF_RECEIPT = fields(_READING, _TABLE)  # written by `train`, which knows
 _WEIGHT = number(0.0)
 # Loss, weight and rows, then the loss of the baseline and the least possible loss, where they are known.
 _TOTALS = either(row(number(), _WEIGHT, whole()), row(number(), _WEIGHT, whole(), number(), number()))
+ORDER = either(  # of the rows of a run
+    fields({"order": one_of("given"), "order_seed": _64_BIT}),
+    fields({"order": one_of("random"), "order_seed": _64_BIT, "waiting": whole(1, 2**40)}),
+)
+CHECK = fields(  # of `ftprl.training.frozen.FrozenCheck`
+    {
+        "kind": one_of("last", "again"),
+        "rows": whole(1),
+        **dict.fromkeys(("loss", "baseline", "progressive", "least", "above_progressive", "above_baseline"), number()),
+    }
+)
 _MONITOR = listed(number(), MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`
 HISTORY = either(
     fields({}),
     fields(
         {"rows": whole(), "bad_rows": whole(), "progressive": _TOTALS, "holdout": _TOTALS},
-        {"monitor": _MONITOR, "delay": whole()},  # if labels were late
+        {
+            "monitor": _MONITOR,
+            "delay": whole(),  # if labels were late
+            "order": ORDER,
+            "check": CHECK,
+            "sample": _TOTALS,
+        },
     ),
 )
 
@@ -148,6 +165,10 @@ def checkpoint_shape(format: Any) -> Shape:
             "chosen": either(nothing, _EXPERTS),
             "relearn": whole(0, MOST_REVIEWS),
             "arrived": either(nothing, _TOTALS),
+            "pass_rows": whole(),
+            "compared": listed(number(), 5, 5),
+            "check": CHECK,
+            "quarter": _TOTALS,
         },
     )
     return fields(
@@ -160,6 +181,9 @@ def checkpoint_shape(format: Any) -> Shape:
         },
         {
             "delay": either(nothing, whole(0, 2**53)),
+            "order": one_of("given", "random"),
+            "waiting": whole(1, 2**40),
+            "order_seed": _64_BIT,
             "predictions": either(nothing, fields({"bytes": whole(), "crc32": whole(0, 2**32 - 1)})),
         },
     )

@@ -54,6 +54,7 @@ class Engine(LearnerState):
         baselines: Vector | None = None,
         last_score: Vector | None = None,
         seen: bool = False,
+        has_met: bool = False,
     ) -> LossTotals:
         """Predict and then learn each row that has a label and a weight above 0; the others are only scored.
 
@@ -66,7 +67,8 @@ class Engine(LearnerState):
         of the most probable one (NaN before any is known).
 
         Rows that were `seen` in an earlier pass move the weights of every scale, but not the mixture of the scales,
-        which would favour those that memorise; and no scale is dropped because of them.
+        which would favour those that memorise; and no scale is dropped because of them. With `has_met` the bounds of
+        their features are set already, by `meet_names`.
 
         With more than four scales, those that no longer contribute are dropped. It is decided after row 2^17 and at
         each later power of two of the rows learned, however they are cut into batches.
@@ -77,7 +79,7 @@ class Engine(LearnerState):
         check.instance("batch", batch, Batch)
         with self._changing:
             self._seen = seen
-            if self._bounds is None:
+            if self._bounds is None or has_met:
                 return self._learn_part(batch, scores, losses, baselines, last_score)
             totals = LossTotals(0.0, 0.0, 0)
             for rows in self._bounded_parts(batch):

@@ -321,6 +321,35 @@ class RunOptions(TypedDict, total=False):
             },
         ),
     ]
+    order: Annotated[
+        str | None,
+        Option(
+            "Order in which rows are learned: random (for a model that is saved and applied: rows in memory are"
+            " shuffled, and of more rows a random sample is learned last) or given (that of the data, for a model that"
+            " goes on learning; {predictions} and {delay} need it)",
+            default="random; given with {predictions} or {delay}",
+            rule=one_of("random", "given"),
+            off="given",
+            excludes={
+                "predictions": "predictions= are written in the order of the data, got order=random as well; drop one.",
+                "delay": "delay= learns rows in the order of their labels, got order=random as well; drop one.",
+            },
+        ),
+    ]
+    waiting: Annotated[
+        int | None,
+        Option(
+            "Rows that wait in memory at most (256 MB at most) to be learned last in random order; fewer rows are all"
+            " shuffled",
+            default="131072",
+            metavar="ROWS",
+            rule=whole(10, 2**40, wanted="a number of rows from 10 to 2**40"),
+        ),
+    ]
+    order_seed: Annotated[
+        int | None,
+        Option("Seed of the random order of the rows", default="0", rule=whole(0, 2**64 - 1)),
+    ]
     receipt: Annotated[
         bool | None,
         Option(

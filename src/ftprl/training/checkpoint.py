@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Any, final
 
+from numpy.typing import NDArray
+
 from ftprl.confidence import RunMonitor
 from ftprl.data import Source
 from ftprl.errors import BadModel, FtprlError, Interrupted, InvalidInput
 from ftprl.linear.model import Model
-from ftprl.training.delay import Waiting
 from ftprl.training.predictions import Predictions
 from ftprl.training.run_settings import RunSettings
 from ftprl.training.run_state import RunState
@@ -36,12 +37,12 @@ class Checkpoints:
         return time.monotonic() - self._written >= seconds
 
     def save(
-        self, model: Model, state: RunState, predictions: Predictions | None, waiting: Waiting | None
+        self, model: Model, state: RunState, predictions: Predictions | None, tensors: Mapping[str, NDArray[Any]]
     ) -> tuple[str, dict[str, Any]]:
         """Write a checkpoint; if that fails the last one stays. Returns the event to log: its kind and its fields."""
         try:
             lines = None if predictions is None else predictions.save(state)
-            path = self.write(model, state, lines, waiting)
+            path = self.write(model, state, lines, tensors)
         except (OSError, FtprlError) as error:
             return "checkpoint_failed", {"path": self._options.checkpoint, "message": self._failure(error, state.rows)}
         self.saved_rows = state.rows
@@ -69,21 +70,28 @@ class Checkpoints:
         )
 
     def write(
-        self, model: Model, state: RunState, predictions: Mapping[str, Any] | None, waiting: Waiting | None
+        self,
+        model: Model,
+        state: RunState,
+        predictions: Mapping[str, Any] | None,
+        tensors: Mapping[str, NDArray[Any]],
     ) -> str:
-        """Save the model with the state of the run, of its predictions and the rows that wait; returns the path."""
+        """Save the model with the state of the run, of its predictions and the rows it keeps; returns the path."""
         options = self._options
         assert options.checkpoint is not None
         model.checkpoint = {
             "holdout": options.holdout,
             "passes": options.passes,
             "delay": options.delay,
+            "order": options.order,
+            "waiting": options.waiting,
+            "order_seed": options.order_seed,
             "fingerprint": self._fingerprint,
             "on_bad_row": "skip" if self._source.skips_bad_rows else "raise",
             "predictions": predictions,
             "state": state.to_dict(),
         }
-        model.waiting = {} if waiting is None else waiting.tensors()
+        model.waiting = dict(tensors)
         try:
             model.save(options.checkpoint)
         finally:
@@ -93,8 +101,9 @@ class Checkpoints:
 
     def resume(self, saved: Mapping[str, Any], monitor: RunMonitor) -> RunState:
         """The state of a checkpoint, if the options and the files are those it was made with."""
-        for name in ("passes", "holdout", "delay"):
-            now, then = getattr(self._options, name), saved.get(name)
+        for name in ("passes", "holdout", "delay", "order", "waiting", "order_seed"):
+            now = getattr(self._options, name)
+            then = saved.get(name, now if name in ("waiting", "order_seed") else "given" if name == "order" else None)
             if now != then:
                 raise InvalidInput(
                     f"{name}= needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."

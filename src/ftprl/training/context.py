@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.confidence import RunMonitor
-from ftprl.data import Batch, Source
+from ftprl.data import Source
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
@@ -19,6 +19,7 @@ from ftprl.training.holdout import held_out
 from ftprl.training.passes import check_chosen
 from ftprl.training.run_settings import RunSettings
 from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
+from ftprl.training.sample import LearnedSample
 
 if TYPE_CHECKING:
     from ftprl.training.checkpoint import Checkpoints
@@ -36,6 +37,7 @@ class RunContext:
     state: RunState
     waiting: Waiting | None
     emit: Callable[..., None]
+    sample: LearnedSample | None = None
 
     @classmethod
     def start(
@@ -54,18 +56,30 @@ class RunContext:
         if saved is not None:
             state = checkpoints.resume(saved, monitor)
             check_chosen(state.chosen, model.engine)
-            if waiting is not None:
-                waiting.restore(model.waiting, model.engine.spec.dim, state.rows)
+            run = cls(model, source, options, before, state, waiting, emit, _sample(options))
+            for rows in (waiting, run.sample):
+                if rows is not None:
+                    rows.restore(model.waiting, model.engine.spec.dim, state.rows)
             model.waiting = {}
-            return cls(model, source, options, before, state, waiting, emit)
+            return run
         totals = model.engine.progress
         is_partial = before.rows > 0 and not before.monitor
         state = RunState(totals, totals, before.holdout, source.start, monitor, is_partial)
         state.arrived = None if waiting is None else totals
-        run = cls(model, source, options, before, state, waiting, emit)
+        run = cls(model, source, options, before, state, waiting, emit, _sample(options))
         if run.compares_passes and totals.rows:  # in the end, the run begins once more from here
             model.start = model.to_bytes(names=False)
         return run
+
+    @property
+    def is_random(self) -> bool:
+        """Whether rows are learned in random order."""
+        return self.options.order == "random"
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """Return the rows that a checkpoint keeps."""
+        parts = [rows.tensors() for rows in (self.waiting, self.sample) if rows is not None]
+        return {name: array for part in parts for name, array in part.items()}
 
     @property
     def keeps_mixture(self) -> bool:
@@ -80,10 +94,10 @@ class RunContext:
         """Whether held-out rows decide how many passes are best."""
         return self.keeps_mixture and self.options.holdout is not None
 
-    def held_out(self, batch: Batch) -> NDArray[np.intp] | None:
-        """Which rows of a batch are held out; None where all rows are learned."""
+    def held_out(self, numbers: NDArray[np.int64]) -> NDArray[np.intp] | None:
+        """Which rows, by their numbers in the data, are held out; None where all rows are learned."""
         every = None if self.state.relearn_passes else self.options.holdout
-        return None if every is None else held_out(batch, every, self.before.rows, compares=self.compares_passes)
+        return None if every is None else held_out(numbers, every, self.before.rows, compares=self.compares_passes)
 
     # ---- results ----
 
@@ -122,6 +136,7 @@ class RunContext:
         total = state.first_pass if continues else None
         rows = before.rows + state.rows // max(1, state.passes_done)
         delay = before.delay if self.options.delay is None else self.options.delay
+        totals = state.first_pass or state.totals(self.model.engine)
         return TrainingHistory(
             rows,
             before.bad_rows + self.bad_rows,
@@ -129,4 +144,12 @@ class RunContext:
             state.holdout,
             () if state.is_partial else tuple(state.monitor.numbers),
             delay,
+            self.options.order_of_rows,
+            state.check,
+            None if state.quarter is None else minus(totals, state.quarter),
         )
+
+
+def _sample(options: RunSettings) -> LearnedSample | None:
+    """What keeps some of the rows that are learned in the order of the data, to predict them again."""
+    return LearnedSample(options.order_seed) if options.order == "given" else None

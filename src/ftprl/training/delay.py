@@ -93,7 +93,7 @@ class Waiting:
         is_now = is_learned & (number + self._delay < first + count)
         now, later = np.flatnonzero(is_now), np.flatnonzero(is_learned & ~is_now)
         earlier = self._take(first + count)
-        every = _joined([batch, *(group.batch for group in earlier)])
+        every = joined([batch, *(group.batch for group in earlier)])
         learned = np.concatenate([number[now], *(group.row for group in earlier)])
         times = np.concatenate([number, learned + self._delay])
         sources = np.concatenate([np.arange(count), now, np.arange(count, len(every))])
@@ -152,10 +152,11 @@ class Waiting:
 
     def restore(self, tensors: Mapping[str, NDArray[Any]], dim: int, rows: int) -> None:
         """Take back what `tensors` gave, `rows` rows after the start of the data; refuses anything else."""
-        if not tensors:
+        own = {name: tensors[PREFIX + name] for name in _PARTS if PREFIX + name in tensors}
+        if not own:
             return
         try:
-            entries, indices, values, y, weight, row, scores = (tensors[PREFIX + part] for part in _PARTS)
+            entries, indices, values, y, weight, row, scores = (own[part] for part in _PARTS)
             indptr = np.concatenate(([0], np.cumsum(entries, dtype=np.int64)))
             batch = Batch(indptr, indices, values, y, weight).replaced(is_private=True)
             is_rising = bool((np.diff(row) > 0).all()) and len(row) > 0 and row[0] >= 0 and row[-1] < rows
@@ -181,10 +182,10 @@ def _arrays(batch: Batch) -> tuple[NDArray[Any], ...]:
 def _merged(groups: Sequence[_Group]) -> _Group:
     """The rows of all groups, one group behind the other."""
     row, scores = (np.concatenate(arrays) for arrays in zip(*(group[1:] for group in groups), strict=True))
-    return _Group(_joined([group.batch for group in groups]), row, scores)
+    return _Group(joined([group.batch for group in groups]), row, scores)
 
 
-def _joined(batches: Sequence[Batch]) -> Batch:
+def joined(batches: Sequence[Batch]) -> Batch:
     """The rows of all batches, one behind the other."""
     if len(batches) == 1:
         return batches[0]

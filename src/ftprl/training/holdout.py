@@ -13,22 +13,28 @@ FIRST_ROWS = 2000  # where passes are compared, of so many rows at the start of 
 FIRST_EVERY = 10  # at least every so many-th is held out: small data has few rows to compare by
 
 
-def held_out(batch: Batch, every: int, rows_before: int = 0, *, compares: bool = False) -> NDArray[np.intp]:
-    """Which rows of a batch are held out: numbers N, 2N, ... of all data, of which the model has read `rows_before`.
+def held_out(
+    numbers: NDArray[np.int64], every: int, rows_before: int = 0, *, compares: bool = False
+) -> NDArray[np.intp]:
+    """Return which rows are held out: numbers N, 2N, ... of all data, of which the model has read `rows_before`.
 
-    Where passes are compared (`compares`), also numbers 10, 20, ... of the first 2,000 rows of the run.
+    `numbers` are those of the rows in the data of the run, counted from 0. Where passes are compared (`compares`), also
+    numbers 10, 20, ... of the first 2,000 rows of the run.
 
-    >>> held_out(Batch.from_rows([()] * 7), every=3).tolist()
+    >>> held_out(np.arange(7), every=3).tolist()
     [2, 5]
-    >>> held_out(Batch.from_rows([()] * 30), every=15, compares=True).tolist()
+    >>> held_out(np.arange(30), every=15, compares=True).tolist()
     [9, 14, 19, 29]
     """
-    first = rows_before + batch.first_row
-    rows = np.arange(-(first + 1) % every, len(batch), every)
-    end = min(len(batch), FIRST_ROWS - batch.first_row)
-    if not compares or every <= FIRST_EVERY or end <= 0:
-        return rows
-    return np.union1d(rows, np.arange(-(batch.first_row + 1) % FIRST_EVERY, end, FIRST_EVERY))
+    is_held = (numbers + (rows_before + 1)) % every == 0
+    if compares and every > FIRST_EVERY:
+        is_held |= (numbers < FIRST_ROWS) & ((numbers + 1) % FIRST_EVERY == 0)
+    return np.flatnonzero(is_held)
+
+
+def numbers_of(batch: Batch) -> NDArray[np.int64]:
+    """Return the numbers of the rows of a batch in the data."""
+    return batch.first_row + np.arange(len(batch))
 
 
 def only_scored(batch: Batch, rows: NDArray[np.intp]) -> Batch:

@@ -21,7 +21,7 @@ from ftprl.errors import BadModel
 from ftprl.linear.engine import Engine
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
-from ftprl.training.holdout import add_losses, held_out
+from ftprl.training.holdout import add_losses, held_out, numbers_of
 from ftprl.training.refused import around_refused
 from ftprl.training.run_state import NO_LOSS, ExpertWeights
 from ftprl.training.signals import SignalHold
@@ -69,7 +69,7 @@ def review(
         engine.start_weighing(_FIRST_PASS / (every - 1))
         with closing(source.read(source.start, threads=threads)) as reading:
             for batch, _ in reading:
-                held = held_out(batch, every, rows_before, compares=True)
+                held = held_out(numbers_of(batch), every, rows_before, compares=True)
                 rows = rows_of(batch, held)
                 for losses, baselines, weights in around_refused(rows, lambda some: _weighed(model, some), _pass_over):
                     totals = add_losses(totals, losses, baselines, weights)

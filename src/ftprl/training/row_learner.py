@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ftprl.data import Batch, Position
 from ftprl.linear.model import Vector
@@ -12,10 +14,14 @@ from ftprl.linear.refusal import RowRefused
 from ftprl.linear.spec import Spec
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
-from ftprl.training.holdout import add_losses, held_out, only_scored
+from ftprl.training.frozen import FrozenCheck
+from ftprl.training.holdout import add_losses, held_out, numbers_of, only_scored
+from ftprl.training.order import Due, Stage
 from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter
 from ftprl.training.refused import around_refused, located
+
+Rows = NDArray[np.int64]
 
 
 @final
@@ -35,17 +41,59 @@ class RowLearner:
         self._run, self._predictions, self._meter = run, predictions, meter
         self._numbers: Vector = np.empty(0)  # for `_arrays`
 
-    def learn(self, batch: Batch, position: Position, *, is_shown: bool) -> None:
-        """Learn the rows that are not refused; the first that is refused is named by its place in the data.
+    # ---- rows that arrive ----
 
-        `is_shown` says that the last row will be part of a progress event.
+    def arrived(self, batch: Batch, position: Position, *, is_new: bool) -> Iterator[Batch]:
+        """Yield rows that will be learned in another order, without those that are refused.
+
+        Classes are numbered, names and their bounds kept in the order of the data. `is_new` is False for rows whose
+        refusals and names a run before its interruption has kept.
         """
-        rows = self._admitted(batch)
+        run = self._run
+        if is_new:
+            self._add_names(batch, run.before.rows + run.state.pass_rows + batch.first_row)
+
+        def refuse(refusal: RowRefused) -> None:
+            if is_new:
+                is_first = run.state.first_refusal is None
+                run.state.refuse(located(refusal, run.source, position) if is_first else refusal)
+
+        def check(rows: Batch) -> Batch:
+            rows = run.model.numbered(rows)
+            run.model.engine.check_rows(rows)
+            run.model.engine.meet_names(rows)
+            return rows
+
         try:
-            self._learn(rows, is_shown=is_shown)
+            skips = run.source.skips_bad_rows
+            yield from around_refused(batch, check, refuse if skips else None, run.model.engine.meet_names)
         except RowRefused as refusal:
-            if not self._run.source.skips_bad_rows:
-                raise located(refusal, self._run.source, position) from None
+            raise located(refusal, run.source, position) from None
+
+    def _add_names(self, rows: Batch, rows_before: int) -> None:
+        """Keep the names of the features of rows; a thread adds them while rows are learned."""
+        names = self._run.model.names
+        if names is not None:
+            names.add(rows, rows_before, background=self._run.options.threads != 0)
+
+    # ---- rows that are due ----
+
+    def learn(self, due: Due, position: Position, *, is_shown: bool) -> None:
+        """Learn rows; those that are refused are named by their places in the data, which begin at `position`.
+
+        `is_shown` is True if the last row will be part of a progress event.
+        """
+        if self._run.is_random:
+            self._learn(self._admitted(due.batch, due.numbers), due.numbers, due.stage, is_shown=is_shown)
+            return
+        run = self._run
+        self._add_names(due.batch, run.before.rows + run.state.rows)
+        rows = self._admitted(due.batch, due.numbers)
+        try:
+            self._learn_in_order(rows, is_shown=is_shown)
+        except RowRefused as refusal:
+            if not run.source.skips_bad_rows:
+                raise located(refusal, run.source, position) from None
             self._learn_around_refused(rows, position, is_shown=is_shown)
 
     def _learn_around_refused(self, batch: Batch, position: Position, *, is_shown: bool) -> None:
@@ -57,7 +105,7 @@ class RowLearner:
             run.state.refuse(located(refusal, run.source, position) if is_first else refusal)
 
         def learn(rows: Batch) -> None:
-            self._learn(rows, is_shown=is_shown)
+            self._learn_in_order(rows, is_shown=is_shown)
 
         for _ in around_refused(batch, learn, refuse, run.model.engine.meet_names):
             pass
@@ -71,31 +119,46 @@ class RowLearner:
             self._run.model.engine.learn_late(rows, expert_scores, np.arange(len(rows)))
             self._log_dropped(before)
 
-    def add_names(self, rows: Batch) -> None:
-        """Keep the names of the features of rows, which are about to be counted."""
-        names = self._run.model.names
-        if names is None:
-            return
-        before = self._run.before.rows + self._run.state.rows
-        names.add(rows, before, background=self._run.options.threads != 0)
+    # ---- rows that are only predicted ----
+
+    def predicted(self, batch: Batch) -> tuple[Vector, Vector]:
+        """Return the losses of rows and the numbers of the baseline, without learning them."""
+        rows = only_scored(batch, np.arange(len(batch)))
+        losses, baselines, _ = self._arrays(len(rows))
+        self._run.model.engine.learn(rows, losses=losses, baselines=baselines, has_met=True)
+        return losses.copy(), baselines.copy()
+
+    def check_last_rows(self, batches: list[Batch]) -> FrozenCheck:
+        """Predict the last rows of the data, none of which is learned, and compare them with those learned before."""
+        run = self._run
+        parts = []
+        for batch in batches:
+            admission = run.model.admission
+            rows = only_scored(batch, np.arange(len(batch)))
+            rows = rows if admission is None else admission.admitted(rows, is_fixed=False)
+            parts.append((*self.predicted(rows), batch.weight))
+        losses, baselines, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return FrozenCheck.of_last_rows(losses, baselines, weight, run.state.compared)
 
     # ---- one batch ----
 
-    def _admitted(self, batch: Batch) -> Batch:
+    def _admitted(self, batch: Batch, numbers: Rows) -> Batch:
         """The rows without the features that are too rare so far; later passes admit no others."""
         admission, every = self._run.model.admission, self._run.options.holdout
         if admission is None:
             return batch
-        rows_before = self._run.before.rows
-        rows = batch if every is None else only_scored(batch, held_out(batch, every, rows_before))
+        rows = batch if every is None else only_scored(batch, held_out(numbers, every, self._run.before.rows))
         chosen = admission.admitted(rows, is_fixed=self._run.state.passes_done > 0)
         return chosen.replaced(weight=batch.weight)
 
-    def _learn(self, batch: Batch, *, is_shown: bool) -> None:
+    def _learn_in_order(self, batch: Batch, *, is_shown: bool) -> None:
+        """Learn rows in the order of the data, or none if one is refused."""
+        self._learn(self._run.model.numbered(batch), numbers_of(batch), Stage.PASSING, is_shown=is_shown)
+
+    def _learn(self, batch: Batch, numbers: Rows, stage: Stage, *, is_shown: bool) -> None:
         """Learn the rows that are not held out, or none if one is refused."""
         state = self._run.state
-        batch = self._run.model.numbered(batch)
-        held = self._run.held_out(batch)
+        held = self._run.held_out(numbers)
         rows = batch if held is None else only_scored(batch, held)
         before = self._run.model.engine.spec
         outcome = self._learned(rows, is_shown=is_shown)
@@ -108,6 +171,13 @@ class RowLearner:
             self._meter.see(batch, float(outcome.scores[-1]))
         if self._written is not None:
             self._written.add(batch, outcome.scores)
+        if state.passes_done > 0:
+            return
+        if stage is Stage.COMPARED:
+            met = rows.weight > 0.0
+            state.compared.add((outcome.losses - outcome.baselines[:, 1])[met], rows.weight[met])
+        if self._run.sample is not None:
+            self._run.sample.see(rows, outcome.losses, outcome.baselines)
 
     def _log_dropped(self, before: Spec) -> None:
         """Log scales that were dropped since the settings were those of `before`."""
@@ -130,7 +200,7 @@ class RowLearner:
         # Several scales need much less time for a loss than for a score: then that of the last row is enough, where
         # it is shown. A row that is refused is not shown: any row could be the last one before it.
         scores_all = monitor.needs_scores or self._written is not None or not engine.spec.several
-        scores_last = not scores_all and (is_shown or run.source.skips_bad_rows)
+        scores_last = not scores_all and (is_shown or (run.source.skips_bad_rows and not run.is_random))
         scores = scores[: len(rows) if scores_all else int(scores_last)]
         engine.learn(
             rows,
@@ -139,6 +209,7 @@ class RowLearner:
             losses=losses,
             baselines=baselines,
             seen=run.keeps_mixture and not is_first_pass,
+            has_met=run.is_random,
         )
         if is_first_pass:
             monitor.add(losses, baselines, scores if monitor.needs_scores else None, rows.y, rows.weight)

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, final
 from ftprl.data import Source
 from ftprl.errors import InvalidInput
 from ftprl.options.checks import check_values
+from ftprl.training.order import WAITING
 from ftprl.training.passes import HOLDOUT
 
-_KEPT = ("passes", "holdout", "delay")  # settings of a run that its checkpoint has
+_KEPT = ("passes", "holdout", "delay", "order", "waiting", "order_seed")  # settings of a run that its checkpoint has
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -54,6 +55,9 @@ class RunSettings(NamedTuple):
     threads: int | None = None
     predictions: str | None = None
     delay: int | None = None
+    order: str = "random"
+    waiting: int = WAITING
+    order_seed: int = 0
     engine: str = "local"
     compact: bool = False
 
@@ -63,21 +67,45 @@ class RunSettings(NamedTuple):
         return self.passes > 1 or self.checkpoint is not None
 
     @property
+    def order_of_rows(self) -> dict[str, Any]:
+        """The order of the rows, as a model and its receipt keep it."""
+        if self.order == "given":
+            return {"order": "given", "order_seed": self.order_seed}
+        return {"order": self.order, "waiting": self.waiting, "order_seed": self.order_seed}
+
+    @property
     def checkpoint_rows(self) -> int | None:
         """After how many rows a checkpoint is due; None where there is none or where the clock decides."""
         return None if self.checkpoint is None else self.every.rows
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any], checkpoint: Mapping[str, Any] | None, *, receipt: bool) -> RunSettings:
-        """Return the settings of a run; those that were not passed again are as in the checkpoint it resumes."""
+    def of(
+        cls,
+        arguments: Mapping[str, Any],
+        checkpoint: Mapping[str, Any] | None,
+        *,
+        receipt: bool,
+        latest: Mapping[str, Any] | None = None,
+    ) -> RunSettings:
+        """Return the settings of a run; those that were not passed again are as in the checkpoint it resumes.
+
+        `latest` has the order of the rows in the last run of the model. Predictions are written in the order of the
+        data, and labels that arrive late have an order of their own, so the rows of such a run keep theirs.
+        """
         passed = {name: arguments[name] for name in cls._fields if arguments[name] is not None}
         check_values(passed)
         if "every" in passed:
             passed["every"] = CheckpointInterval.parse(passed["every"])
         passed |= {name: os.fspath(passed[name]) for name in ("checkpoint", "predictions") if name in passed}
-        kept = {} if checkpoint is None else {name: checkpoint.get(name) for name in _KEPT}
-        if not (kept or receipt) and passed.get("passes") not in (None, 1):
-            kept = {"holdout": HOLDOUT}  # to choose the best pass by
+        kept = {} if checkpoint is None else {name: checkpoint[name] for name in _KEPT if name in checkpoint}
+        if checkpoint is not None:
+            kept.setdefault("order", "given")  # the only one of earlier versions
+        elif latest is not None:
+            kept = dict(latest)
+        if not {"delay", "predictions"}.isdisjoint(name for name in passed if passed[name]):
+            kept["order"] = "given"
+        if checkpoint is None and not receipt and passed.get("passes") not in (None, 1):
+            kept["holdout"] = HOLDOUT  # to choose the best pass by
         settings = cls(**{**kept, **passed})
         return settings._replace(holdout=settings.holdout or None)
 

@@ -14,6 +14,7 @@ from ftprl.linear.engine import Engine
 from ftprl.linear.model import Vector
 from ftprl.linear.refusal import RowRefused
 from ftprl.linear.totals import LossTotals
+from ftprl.training.frozen import FrozenCheck, LossMoments
 from ftprl.training.label_blocks import LabelBlocks
 
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
@@ -38,7 +39,9 @@ class TrainingHistory(NamedTuple):
     """What a model has read in all its runs: rows (each counted once, not once a pass), bad rows and losses.
 
     `monitor` has the numbers of the `RunMonitor`. `delay` is after how many rows labels arrived in the last run that
-    had late ones; None without.
+    had late ones; None without. `order` is that of the rows of the last run, and `check` says how the model predicts
+    while it does not learn. `sample` is the loss of the rows that a run learned last, if they are a random draw from
+    more rows than may wait.
     """
 
     rows: int = 0
@@ -47,6 +50,9 @@ class TrainingHistory(NamedTuple):
     holdout: LossTotals = NO_LOSS
     monitor: tuple[float, ...] = ()
     delay: int | None = None
+    order: Mapping[str, Any] | None = None
+    check: FrozenCheck | None = None
+    sample: LossTotals | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -57,6 +63,9 @@ class TrainingHistory(NamedTuple):
             "holdout": self.holdout.to_list(),
             **({"monitor": list(self.monitor)} if self.monitor else {}),
             **({} if self.delay is None else {"delay": self.delay}),
+            **({} if self.order is None else {"order": dict(self.order)}),
+            **({} if self.check is None else {"check": self.check.to_dict()}),
+            **({} if self.sample is None else {"sample": self.sample.to_list()}),
         }
 
     @classmethod
@@ -66,7 +75,18 @@ class TrainingHistory(NamedTuple):
             return cls()
         progressive, holdout = totals_of(values["progressive"]), totals_of(values["holdout"])
         monitor = tuple(map(float, values.get("monitor", ())))
-        return cls(int(values["rows"]), int(values["bad_rows"]), progressive, holdout, monitor, values.get("delay"))
+        check, sample = values.get("check"), values.get("sample")
+        return cls(
+            int(values["rows"]),
+            int(values["bad_rows"]),
+            progressive,
+            holdout,
+            monitor,
+            values.get("delay"),
+            values.get("order"),
+            None if check is None else FrozenCheck.from_dict(check),
+            None if sample is None else totals_of(sample),
+        )
 
 
 @final
@@ -84,6 +104,8 @@ class RunState:
     in the end; 0 until it is known. `monitor` sees each row of the first pass; if the
     rows before it were learned by an earlier version, without one, it is not saved: it `is_partial`. `arrived` are the
     totals of rows as they were predicted when they arrived, where they are learned later; those of the engine else.
+    `pass_rows` is `rows` at the start of the present pass. `compared` adds up the losses of the rows that the `check` is
+    compared with, and `quarter` are the totals at the start of the last quarter of the rows in random order.
     """
 
     run_start: LossTotals
@@ -103,6 +125,10 @@ class RunState:
     chosen: ExpertWeights | None = None
     relearn_passes: int = 0
     arrived: LossTotals | None = None
+    pass_rows: int = 0
+    compared: LossMoments = field(default_factory=LossMoments)
+    check: FrozenCheck | None = None
+    quarter: LossTotals | None = None
     blocks: LabelBlocks = field(default_factory=LabelBlocks)  # not saved: after a resumption, of the rows from there on
 
     def totals(self, engine: Engine) -> LossTotals:
@@ -143,6 +169,7 @@ class RunState:
             )
         self.data_digest = digest
         self.position = source.start
+        self.pass_rows = self.rows
         self.pass_start = totals
         self.first_pass = self.first_pass or totals
 
@@ -168,6 +195,10 @@ class RunState:
             "chosen": self.chosen,
             "relearn": self.relearn_passes,
             **({} if self.arrived is None else {"arrived": self.arrived.to_list()}),
+            "pass_rows": self.pass_rows,
+            "compared": list(self.compared.sums),
+            **({} if self.check is None else {"check": self.check.to_dict()}),
+            **({} if self.quarter is None else {"quarter": self.quarter.to_list()}),
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
             **({"residuals": residuals} if (residuals := self.monitor.residual_numbers) else {}),
         }
@@ -196,6 +227,10 @@ class RunState:
             chosen=values.get("chosen"),
             relearn_passes=int(values.get("relearn", 0)),
             arrived=None if values.get("arrived") is None else totals_of(values["arrived"]),
+            pass_rows=int(values.get("pass_rows", 0)),
+            compared=LossMoments(tuple(map(float, values.get("compared", (0.0,) * 5)))),
+            check=None if values.get("check") is None else FrozenCheck.from_dict(values["check"]),
+            quarter=None if values.get("quarter") is None else totals_of(values["quarter"]),
         )
 
 

@@ -21,6 +21,7 @@ from ftprl.runlog.events import Listener
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
+from ftprl.training.order import AT_ONCE, GivenOrder, Order, RandomOrder, Stage
 from ftprl.training.pass_plan import PassPlan
 from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter, loss_fields, monitored_fields
@@ -77,6 +78,7 @@ class Trainer:
             self.signals.hold()
             while not self._plan.is_complete():
                 self._pass()
+            self._check_sample()
             trim()  # saving needs memory of its own
             run.model.history = run.history().to_dict()
         except BaseException:
@@ -113,45 +115,97 @@ class Trainer:
     # ---- passes, batches, stops ----
 
     def _pass(self) -> None:
-        run, source, options, start = self.run, self.run.source, self.run.options, self.run.state.position
+        run, source, options = self.run, self.run.source, self.run.options
+        order, start = self._order_of_pass()
         waits_for_data = not source.can_be_read_again  # perhaps for ever: a signal must not wait for it
         with closing(source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
             for batch, position in reading:
                 self.signals.hold()
-                self._learn_batch(batch, position)
+                self._arrive(order, batch, position)
+                self._learn_due(order)
                 del batch  # its memory serves the next one
                 self.signals.deliver()
                 if waits_for_data:
                     self.signals.release()
             self.signals.hold()
+        order.finish()
+        self._learn_due(order)
         if self.predictions is not None and run.state.passes_done == 0:
             self.predictions.end(run.state.rows)
         self._rows.learn_waiting()
         self._plan.end_pass()
 
-    def _learn_batch(self, batch: Batch, position: Position) -> None:
+    def _check_sample(self) -> None:
+        """Predict a sample of the learned rows again with the model that is saved."""
+        run = self.run
+        if run.sample is not None and run.state.check is None:
+            run.state.check = run.sample.check(lambda rows: self._rows.predicted(rows)[0])
+
+    def _order_of_pass(self) -> tuple[Order, Position]:
+        """Return what puts the rows of this pass into their order, and the position from which the data is read.
+
+        Rows that wait are not in a checkpoint: a run in random order that is resumed reads the data of the pass again
+        from its start, and passes over the rows that it has learned.
+        """
+        run, options, start = self.run, self.run.options, self.run.source.start
+        self._passed_over, self._known = 0, 0
+        if not run.is_random:
+            return GivenOrder(), run.state.position
+        self._passed_over, self._known = run.state.rows - run.state.pass_rows, run.state.position.rows
+        float64 = run.model.engine.spec.float64
+        return RandomOrder(options.order_seed, options.waiting, float64=float64, start=start), start
+
+    def _arrive(self, order: Order, batch: Batch, position: Position) -> None:
+        """Note rows that have arrived, and pass them to the order in which they will be learned."""
         if self._recorder is not None:
             self._recorder.observe(batch, self.run.state.rows)
-        self._learn_to_stops(batch, position)
-        self._emit("tick", **self._meter.mean_losses())
+        self._position, self._arrived = position, batch.first_row + len(batch)
+        if not self.run.is_random:
+            order.add(batch, position)
+            return
+        for rows in self._rows.arrived(batch, position, is_new=self._arrived > self._known):
+            order.add(rows, position.after(rows.first_row - batch.first_row))
+
+    def _learn_due(self, order: Order) -> None:
+        """Learn the rows that are due, cut at the stops of the schedule."""
+        state, is_random = self.run.state, self.run.is_random
+        while self._passed_over and (passed := order.take(self._passed_over)) is not None:
+            self._passed_over -= len(passed.batch)
+        while not self._passed_over:
+            stop = self._schedule.after(state.rows)
+            due = order.take(stop.row - state.rows)
+            if due is None:
+                break
+            self._begin_stage(order, due.stage)
+            is_reached = state.rows + len(due.batch) == stop.row
+            self._rows.learn(due, self._position, is_shown=stop.progress and is_reached)
+            state.advance(len(due.batch), due.position)
+            if is_reached:
+                self._at_stop(stop)
+            if is_random and len(due.batch) >= AT_ONCE // 2:
+                self._after_rows()
+                self.signals.deliver()
+                self.signals.hold()
+        self._after_rows()
+
+    def _after_rows(self) -> None:
+        """Report how far the run is, and write a checkpoint if it is time for one."""
+        self._emit("tick", read=self._arrived, **self._meter.mean_losses())
         if self.checkpoints.is_due():
             self._save_checkpoint()
 
-    def _learn_to_stops(self, batch: Batch, position: Position) -> None:
-        """Learn a batch, cut at the stops of the schedule."""
-        state, at = self.run.state, 0
-        while at < len(batch):
-            stop = self._schedule.after(state.rows)
-            end = min(len(batch), at + stop.row - state.rows)
-            rows, is_reached = batch[at:end], state.rows + end - at == stop.row
-            self._rows.add_names(rows)  # first: a thread adds them while the rows are learned
-            self._rows.learn(rows, position, is_shown=stop.progress and is_reached)
-            state.advance(end - at, position.after(end))
-            if is_reached:
-                self._at_stop(stop)
-            at = end
+    def _begin_stage(self, order: Order, stage: Stage) -> None:
+        """In the last phase of the first pass, predict the last rows before any is learned, and begin intervals anew."""
+        state = self.run.state
+        if stage is Stage.PASSING or state.passes_done > 0:
+            return
+        if stage >= Stage.THIRD_QUARTER and state.check is None and (last := order.checked()):
+            state.check = self._rows.check_last_rows(last)
+        if stage is Stage.LAST_QUARTER and state.quarter is None:
+            state.quarter = state.totals(self.run.model.engine)
+            state.monitor.restart()
 
     def _at_stop(self, stop: Stop) -> None:
         if stop.progress:
@@ -162,7 +216,9 @@ class Trainer:
     def _save_checkpoint(self) -> None:
         if self._recorder is not None:
             self.run.model.provenance = self._recorder.provenance.to_dict()
-        kind, fields = self.checkpoints.save(self.run.model, self.run.state, self.predictions, self.run.waiting)
+        kind, fields = self.checkpoints.save(
+            self.run.model, self.run.state, self.predictions, self.run.tensors()
+        )
         self._emit(kind, **fields)
 
     # ---- events ----

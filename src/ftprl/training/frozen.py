@@ -1,0 +1,154 @@
+"""How well a model that no longer learns predicts: the loss of some rows, beside that of a model that goes on learning.
+
+The progressive loss is that of a model that learns each row once it has predicted it. Where neighbouring rows are alike
+it can be far below the loss of the saved model, which stays as it is (docs/order.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl.linear.totals import improvement
+
+Vector = NDArray[np.float64]
+Kind = Literal["last", "again"]
+_SURE = 4.0  # standard errors between two losses
+_WORSE = 3.0  # standard errors above the baseline
+_MORE = 1.02  # times the loss of random rows
+_LOST = 0.1  # of what was gained over the baseline
+
+
+@final
+class LossMoments:
+    """Weighted sums of the losses of some rows, added one by one: their mean and its standard error."""
+
+    def __init__(self, sums: tuple[float, ...] = (0.0,) * 5) -> None:
+        self.sums = tuple(sums)
+
+    def add(self, losses: Vector, weight: Vector) -> None:
+        """Add rows; how they are cut into batches changes no bit."""
+        terms = (weight, weight * losses, weight**2, weight**2 * losses, (weight * losses) ** 2)
+        self.sums = tuple(
+            float(np.add.accumulate(np.concatenate(([total], part)))[-1])
+            for total, part in zip(self.sums, terms, strict=True)
+        )
+
+    @property
+    def mean(self) -> float:
+        """The weighted mean; NaN without rows."""
+        return self.sums[1] / self.sums[0] if self.sums[0] > 0.0 else math.nan
+
+    @property
+    def variance(self) -> float:
+        """The variance of the mean."""
+        total, _, squares, crossed, both = self.sums
+        if not total > 0.0:
+            return math.nan
+        mean = self.mean
+        return max(both - 2.0 * mean * crossed + mean**2 * squares, 0.0) / total**2
+
+
+def _moments(losses: Vector, weight: Vector) -> LossMoments:
+    moments = LossMoments()
+    moments.add(losses, weight)
+    return moments
+
+
+def _sigmas(difference: float, variance: float) -> float:
+    """How many standard errors a difference is; 0 where nothing is known."""
+    if difference == 0.0 or not math.isfinite(variance):
+        return 0.0
+    return difference / math.sqrt(variance) if variance > 0.0 else math.copysign(1e9, difference)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FrozenCheck:
+    """The mean loss of some rows, predicted by a model that did not change meanwhile, beside two yardsticks.
+
+    The rows of kind "last" are the last ones of the data, predicted when half of all rows were learned and none of
+    them; `progressive` is the loss of the rows that were learned just before, which are a random draw. Those of kind
+    "again" are a random draw of rows that were learned, predicted again by the saved model; `progressive` is their loss
+    when they came. `baseline` is the loss of predicting them from the labels alone, `least` the least loss possible.
+    `above_progressive` and `above_baseline` are differences in standard errors.
+    """
+
+    kind: Kind
+    rows: int
+    loss: float
+    baseline: float
+    progressive: float
+    least: float
+    above_progressive: float
+    above_baseline: float
+
+    @classmethod
+    def of_last_rows(cls, losses: Vector, baselines: Vector, weight: Vector, before: LossMoments) -> FrozenCheck:
+        """Compare the losses of the last rows with those of the rows learned just before, above the least possible."""
+        least = baselines[:, 1]
+        frozen, floor = _moments(losses - least, weight), _moments(least, weight).mean
+        paired = _moments(losses - baselines[:, 0], weight)
+        return cls(
+            "last",
+            len(losses),
+            loss=frozen.mean + floor,
+            baseline=_moments(baselines[:, 0], weight).mean,
+            progressive=before.mean + floor,
+            least=floor,
+            above_progressive=_sigmas(frozen.mean - before.mean, frozen.variance + before.variance),
+            above_baseline=_sigmas(paired.mean, paired.variance),
+        )
+
+    @classmethod
+    def of_learned_rows(cls, losses: Vector, came: Vector, baselines: Vector, weight: Vector) -> FrozenCheck:
+        """Compare the losses of rows that were learned with those when they came (`came`), row by row."""
+        more, paired = _moments(losses - came, weight), _moments(losses - baselines[:, 0], weight)
+        return cls(
+            "again",
+            len(losses),
+            loss=_moments(losses, weight).mean,
+            baseline=_moments(baselines[:, 0], weight).mean,
+            progressive=_moments(came, weight).mean,
+            least=_moments(baselines[:, 1], weight).mean,
+            above_progressive=_sigmas(more.mean, more.variance),
+            above_baseline=_sigmas(paired.mean, paired.variance),
+        )
+
+    @property
+    def improvement(self) -> float:
+        """How much less the loss is than the baseline's, in percent of what can be gained at all."""
+        return improvement(self.loss, self.baseline, self.least)
+
+    @property
+    def has_changed(self) -> bool:
+        """True if the last rows are predicted worse than random ones, by more than chance."""
+        is_more = self.loss - self.least > _MORE * (self.progressive - self.least)
+        return self.kind == "last" and self.above_progressive > _SURE and is_more
+
+    @property
+    def is_worse_than_guessing(self) -> bool:
+        """True if the baseline predicts these rows better, by more than chance."""
+        return self.above_baseline > _WORSE
+
+    @property
+    def has_forgotten(self) -> bool:
+        """True if the saved model is worse at rows that were learned than when they came."""
+        lost = self.loss - self.progressive > _LOST * abs(self.baseline - self.progressive)
+        return self.kind == "again" and self.above_progressive > _SURE and lost
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the check as JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> FrozenCheck:
+        """Return the check that `to_dict` wrote."""
+        return cls(**{name: values[name] for name in cls.__slots__})
+
+

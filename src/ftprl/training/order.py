@@ -1,0 +1,149 @@
+"""The order in which rows are learned: as they arrive, or at random (docs/order.md)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ftprl._core import RowOrder
+from ftprl.data import Batch, Position
+from ftprl.training.holdout import numbers_of
+
+WAITING = 1 << 17  # rows that wait at most, by default
+WAITING_BYTES = 256 << 20  # that they take at most, 24 for a row and 8 for a feature (12 in double precision)
+AT_ONCE = 1 << 14  # rows that leave together at most
+Rows = NDArray[np.int64]
+
+
+class Stage(IntEnum):
+    """What a row is learned for; the numbers are those of src/core/order/row_order.hpp.
+
+    In random order rows that do not wait are PASSING. Those that wait are learned last, in four quarters: the end of
+    the first half is COMPARED with the rows that are checked then, and the LAST_QUARTER is a random draw from all rows.
+    """
+
+    PASSING = 0
+    FIRST_HALF = 1
+    COMPARED = 2
+    THIRD_QUARTER = 3
+    LAST_QUARTER = 4
+
+
+@final
+class Due(NamedTuple):
+    """Rows to learn now, their numbers in the data, and the position in the data after them."""
+
+    batch: Batch
+    numbers: Rows
+    stage: Stage
+    position: Position
+
+
+class Order(Protocol):
+    """What rows are passed to when they arrive, and taken from when they are to be learned."""
+
+    is_random: bool
+
+    def add(self, batch: Batch, position: Position) -> None:
+        """Add rows that have arrived; `position` is that of the first."""
+
+    def finish(self) -> None:
+        """Note that the data is over."""
+
+    def take(self, most: int) -> Due | None:
+        """Return the next rows to learn, at most `most`; None when more have to arrive."""
+
+    def checked(self) -> list[Batch]:
+        """Return the rows that are predicted once half of the last phase is learned; none of these is learned then."""
+
+
+@final
+class GivenOrder:
+    """Rows as they arrive."""
+
+    is_random = False
+
+    def __init__(self) -> None:
+        self._batch: Batch | None = None
+        self._position: Position | None = None
+        self._at = 0
+
+    def add(self, batch: Batch, position: Position) -> None:
+        """Add rows, which are all to be learned at once."""
+        self._batch, self._position, self._at = batch, position, 0
+
+    def finish(self) -> None:
+        """Do nothing: no row waits."""
+
+    def take(self, most: int) -> Due | None:
+        """Return the next rows of the batch."""
+        if self._batch is None or self._position is None or self._at == len(self._batch):
+            self._batch = None  # its memory serves the next one
+            return None
+        end = min(len(self._batch), self._at + most)
+        rows, self._at = self._batch[self._at : end], end
+        return Due(rows, numbers_of(rows), Stage.PASSING, self._position.after(end))
+
+    def checked(self) -> list[Batch]:
+        """Return nothing."""
+        return []
+
+
+@final
+class RandomOrder:
+    """Rows in a random order that depends on the seed and on the numbers of the rows alone.
+
+    A uniform sample of the rows waits in memory and is learned last, in random order; with fewer rows than may wait
+    that is a full shuffle. Each row gets 64 random bits, and waits while they are below a limit that is halved whenever
+    too many wait.
+
+    >>> order = RandomOrder(seed=0, waiting=100, start=None)  # doctest: +SKIP
+    """
+
+    is_random = True
+
+    def __init__(self, seed: int, waiting: int, *, float64: bool, start: Position) -> None:
+        self._core = RowOrder(seed, waiting, WAITING_BYTES, float64)
+        self._position, self._kind = start, np.float64 if float64 else np.float32
+
+    def add(self, batch: Batch, position: Position) -> None:
+        """Add rows; some are copied to wait, others are due."""
+        values = np.ascontiguousarray(batch.values, self._kind)
+        indptr = np.ascontiguousarray(batch.indptr)
+        self._core.add(indptr, batch.indices, values, batch.y, batch.weight, batch.first_row)
+        self._position = position.after(len(batch))
+
+    def finish(self) -> None:
+        """Put the rows that wait into the order of the last phase."""
+        self._core.finish()
+
+    def take(self, most: int) -> Due | None:
+        """Return the next rows that are due, all of one stage."""
+        taken = self._core.take(min(most, AT_ONCE))
+        if taken is None:
+            return None
+        stage, arrays = taken
+        return Due(_batch(*arrays), arrays[-1], Stage(stage), self._position)
+
+    def checked(self) -> list[Batch]:
+        """Return the last rows of the data, in their order."""
+        starts = range(0, self._core.checked_rows, AT_ONCE)
+        return [_batch(*self._core.checked(start, AT_ONCE)) for start in starts]
+
+    @property
+    def has_overflowed(self) -> bool:
+        """True if there were more rows than may wait, so that some were learned in their own order."""
+        return self._core.overflowed
+
+    @property
+    def waiting(self) -> int:
+        """How many rows wait."""
+        return self._core.waiting
+
+
+def _batch(indptr: Rows, indices: NDArray[np.uint32], values: NDArray[np.float32], y: NDArray[np.float64],
+           weight: NDArray[np.float64], number: Rows) -> Batch:
+    return Batch.trusted(indptr, indices, values, y, weight, 0, "", None, True)
