@@ -121,7 +121,12 @@ class RunMonitor:
 
     def __init__(self, loss: str, numbers: Sequence[float] = ()) -> None:
         self._core = Monitor(loss, 1.0 - LEVEL, FALSE_ALARM)
+        self._nothing = list(self._core.numbers)
         self.restore(numbers)
+
+    def restart(self) -> None:
+        """Forget the rows so far, but for the residuals."""
+        self._core.numbers = self._nothing
 
     @property
     def needs_scores(self) -> bool:
