@@ -42,6 +42,10 @@ class OutOfMemory(FtprlError, MemoryError):
     """A table does not fit into memory; the message has how much it needs."""
 
 
+class FtprlWarning(UserWarning):
+    """What the command line prints as a warning: a run went on, but its data or its model need a look."""
+
+
 class Interrupted(KeyboardInterrupt):
     """A signal stopped a run; the message is one line on what was kept and what is lost.
 
