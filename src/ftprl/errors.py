@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class FtprlError(Exception):
     """Base class of all exceptions that ftprl raises on purpose.
@@ -66,3 +69,11 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(message)
         self.signal, self.rows, self.lost, self.checkpoint = signal, rows, lost, checkpoint
         self.options = (option,) if isinstance(option, str) else option
+
+
+def warn(text: str) -> None:
+    """Warn at the line of the program that called the library."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ftprl":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, FtprlWarning, stacklevel=level - 1)

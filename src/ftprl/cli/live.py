@@ -13,12 +13,11 @@ from ftprl.cli.column_table import column_lines, kind_lines
 from ftprl.cli.output import StatusLine
 from ftprl.cli.spelling import as_typed
 from ftprl.confidence import RunConfidence
-from ftprl.data.columns import FEATURES
 from ftprl.data.files import shown
-from ftprl.data.options import JSON_LINES, RECORDS
 from ftprl.losses import LOSSES
 from ftprl.runlog.events import Event, Listener
 from ftprl.runlog.yardstick import compared, deviances, digits, root_mean_square
+from ftprl.training.cautions import of_columns
 from ftprl.training.holdout import FIRST_EVERY, FIRST_ROWS
 
 _WIDTHS = {
@@ -47,12 +46,6 @@ def show(out: TextIO, *, quiet: bool = False) -> Listener:
     return _Live(out).hear if out.isatty() else _Table(out).hear
 
 
-def _has_no_features(data: Mapping[str, Any]) -> bool:
-    """Whether a table has no column beside the label; dicts and JSON lines may have other keys later."""
-    kinds = [column["kind"] for column in data["profile"]]
-    return bool(kinds) and not set(kinds) & set(FEATURES) and data["format"] not in (JSON_LINES, RECORDS)
-
-
 class _Warnings:
     """One line for each column that looks like an identifier, each checkpoint that could not be written."""
 
@@ -64,11 +57,8 @@ class _Warnings:
         if event["event"] == "checkpoint_failed":
             self._line(f"ftprl: {shown(event['message'])}")
         elif event["event"] == "start":
-            for column in event["data"]["profile"]:
-                if column["advice"] is not None:
-                    self._line(f"ftprl: {as_typed(column['advice'], ('ignore', 'text'))}")
-            if _has_no_features(event["data"]):
-                self._line("ftprl: no feature columns left: the model predicts from the labels alone; check --ignore")
+            for caution in of_columns(event["data"]):
+                self._line(f"ftprl: {as_typed(caution.text, caution.options)}")
 
     def _line(self, text: str) -> None:
         with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning
@@ -128,9 +118,9 @@ class _Table(_Warnings):
     def _expect(self, confidence: RunConfidence, *, is_end: bool) -> None:
         """At the end what to expect of rows to come, and on the way a line when the loss has risen."""
         drift = confidence.drift
-        if drift.alarm and not self._has_alarm:
+        if drift is not None and drift.alarm and not self._has_alarm:
             self._has_alarm = True
-            self._line(f"drift: {drift.text()} (probability of a false alarm {100 * drift.false_alarm:g} %)")
+            self._line(f"drift: {drift.text()}")
         if is_end:
             self._line(confidence.line())
 

@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ftprl.cli import signals
-from ftprl.cli.output import warn_of_bad_rows
 from ftprl.cli.parameters import command, files, flag, from_table
 from ftprl.errors import InvalidInput
 from ftprl.options import COMMAND
@@ -39,29 +38,23 @@ def train(data: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> 
     if options["predictions"] == "-" and as_json:
         raise InvalidInput("--predictions - and --json both write to stdout, got both; name a file for one of them.")
     signals.work_begins()
-    from ftprl.training import train as learn
+    from ftprl.training.api import trained
 
-    run = learn(list(data), **options, listener=_Shown(quiet=quiet))
+    run = trained(list(data), **options, listener=_Shown(quiet=quiet))
+    from ftprl.cli.spelling import as_typed
     from ftprl.runlog.events import line
-    from ftprl.runlog.yardstick import worse_than_baseline
+    from ftprl.runlog.rows import checked
 
-    warn_of_bad_rows(run.bad_rows, run.first_bad)
-    _warn_of_bounds(run.model)
     if not quiet and options["classes"] is None and options["resume"] is None:
         _suggest_classes(run.model)
-    if run.only_class is not None:
-        print(f"ftprl: every label was {run.only_class}; check the labels, and --positive", file=sys.stderr)
-    if run.sorted_by_class:
-        print(
-            "ftprl: the rows are sorted by class, and after many of one class the model predicts that class for all;"
-            " shuffle the rows, such as with shuf or DataFrame.sample(frac=1), and train again",
-            file=sys.stderr,
-        )
     if not quiet:
         print(f"{run}; wrote {options['output']}", file=sys.stderr)
+        if run.check is not None:
+            print(checked(run.model.engine.spec.loss, run.check.to_dict()), file=sys.stderr)
         _report_sparsity(run.model)
-    if run.progressive.above_baseline:  # the last line: a warning that the model is of no use
-        print(f"ftprl: {worse_than_baseline(run.progressive_loss, run.baseline)}", file=sys.stderr)
+    for caution in run.cautions:
+        if not caution.is_of_data:  # these were shown before the first row
+            print(f"ftprl: {as_typed(caution.text, caution.options)}", file=sys.stderr)
     if as_json:
         print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))
     return 4 if run.failed_checkpoints else 0
@@ -104,22 +97,5 @@ def _suggest_classes(model: Model) -> None:
         print(
             f"ftprl: {known} classes were met, and up to {most} were expected; if these are all, --classes {known}"
             " predicts better",
-            file=sys.stderr,
-        )
-
-
-def _warn_of_bounds(model: Model) -> None:
-    """Print a line about bounds that no feature has, and about those that a shared cell has of another name."""
-    if model.engine.bounds is None:
-        return
-    unused = [name for name, count in model.engine.bounds.matches.items() if not count]
-    if unused:
-        some = ", ".join(repr(name[:60]) for name in unused[:5]) + (", ..." if len(unused) > 5 else "")
-        print(f"ftprl: --bound {some} fits no feature of the data; ftprl inspect shows their names", file=sys.stderr)
-    cells, shared = model.shared_bounds
-    if shared:
-        print(
-            f"ftprl: {shared} of {cells} weights with bounds are shared by several names, which all have the bounds; "
-            "use more --bits for fewer",
             file=sys.stderr,
         )

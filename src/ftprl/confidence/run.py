@@ -54,14 +54,14 @@ class RunConfidence:
     All are about predictions made before the row was learned, in the first pass. `loss` is the mean progressive loss,
     `improvement` how much the baseline's is above it (None for a model saved without a baseline), `calibration` the
     mean prediction minus the mean label (None for the hinge losses, which predict no mean), and `error_rate` how often
-    the wrong class was predicted (two classes).
+    the wrong class was predicted (two classes). `drift` is None for rows in random order.
     """
 
     loss: MeanInterval
     improvement: MeanInterval | None
     calibration: MeanInterval | None
     error_rate: MeanInterval | None
-    drift: Drift
+    drift: Drift | None
 
     def intervals(self) -> dict[str, MeanInterval]:
         """The intervals that the run has, by name."""
@@ -70,14 +70,15 @@ class RunConfidence:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
-        drift = {"row": self.drift.row, "false_alarm": self.drift.false_alarm}
-        return {**{name: interval.to_dict() for name, interval in self.intervals().items()}, "drift": drift}
+        drift = {} if self.drift is None else {"drift": {"row": self.drift.row, "false_alarm": self.drift.false_alarm}}
+        return {**{name: interval.to_dict() for name, interval in self.intervals().items()}, **drift}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunConfidence:
         """What `to_dict` wrote."""
         read = {name: MeanInterval.from_dict(entry) for name, entry in values.items() if name != "drift"}
-        drift = Drift(values["drift"]["row"], values["drift"]["false_alarm"])
+        known = values.get("drift")
+        drift = None if known is None else Drift(known["row"], known["false_alarm"])
         return cls(read["loss"], read.get("improvement"), read.get("calibration"), read.get("error_rate"), drift)
 
     def __str__(self) -> str:
@@ -91,10 +92,9 @@ class RunConfidence:
         """
         gain = "" if self.improvement is None else ", " + self.improvement.below("the baseline's")
         start = " after the first 32 rows" if self.error_rate is None else ""
-        return (
-            f"{100 * self.loss.level:g} % confidence, valid at every row: mean loss {self.loss.ends()}{start}{gain};"
-            f" {self.drift.text()}"
-        )
+        alarm = "" if self.drift is None else f"; {self.drift.text()}"
+        level = f"{100 * self.loss.level:g} % confidence, valid at every row"
+        return f"{level}: mean loss {self.loss.ends()}{start}{gain}{alarm}"
 
     def lines(self) -> list[str]:
         """One line for each number."""
@@ -105,7 +105,7 @@ class RunConfidence:
             lines.append(f"error rate {self.error_rate.text(100.0, ' %')}")
         if self.calibration is not None:
             lines.append(f"mean prediction minus mean label {self.calibration.text()}")
-        return [*lines, self.drift.text()]
+        return lines if self.drift is None else [*lines, self.drift.text()]
 
 
 @final
@@ -171,9 +171,9 @@ class RunMonitor:
         row = int(self._core.numbers[_ALARM_ROW])
         return Drift(row if row > 0 else None)
 
-    def confidence(self) -> RunConfidence | None:
-        """What is known so far; None before the first row."""
+    def confidence(self, *, is_random: bool = False) -> RunConfidence | None:
+        """What is known so far, of rows in random order or not; None before the first row."""
         loss, improvement, calibration, errors = (MeanInterval.of(part, LEVEL) for part in self._core.sequences)
         if loss is None:
             return None
-        return RunConfidence(loss, improvement, calibration, errors, self.drift)
+        return RunConfidence(loss, improvement, calibration, errors, None if is_random else self.drift)

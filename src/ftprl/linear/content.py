@@ -109,6 +109,8 @@ CHECK = fields(  # of `ftprl.training.frozen.FrozenCheck`
         "kind": one_of("last", "again"),
         "rows": whole(1),
         **dict.fromkeys(("loss", "baseline", "progressive", "least", "above_progressive", "above_baseline"), number()),
+        "improvement": either(number(), nothing),
+        "alarms": listed(one_of("changed", "worse", "forgotten"), 3),
     }
 )
 _MONITOR = listed(number(), MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`
@@ -122,6 +124,7 @@ HISTORY = either(
             "order": ORDER,
             "check": CHECK,
             "sample": _TOTALS,
+            "cautions": mapping(name, 20),
         },
     ),
 )
@@ -169,6 +172,7 @@ def checkpoint_shape(format: Any) -> Shape:
             "compared": listed(number(), 5, 5),
             "check": CHECK,
             "quarter": _TOTALS,
+            "overflowed": flag,
         },
     )
     return fields(

@@ -161,7 +161,8 @@ class Model:
             return None
         from ftprl.confidence import RunMonitor
 
-        return RunMonitor(self.engine.spec.loss, numbers).confidence()
+        is_random = self.history.get("order", {}).get("order") == "random"
+        return RunMonitor(self.engine.spec.loss, numbers).confidence(is_random=is_random)
 
     @property
     def shared_bounds(self) -> tuple[int, int | None]:

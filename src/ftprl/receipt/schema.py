@@ -41,7 +41,8 @@ _INTERVAL = fields(
 )
 _DRIFT = fields({"row": either(nothing, whole(1)), "false_alarm": number(0.0)})
 _CONFIDENCE = fields(
-    {"loss": _INTERVAL, "drift": _DRIFT}, dict.fromkeys(["improvement", "calibration", "error_rate"], _INTERVAL)
+    {"loss": _INTERVAL},
+    {"drift": _DRIFT, **dict.fromkeys(["improvement", "calibration", "error_rate"], _INTERVAL)},
 )
 CERTIFICATE = fields(
     {

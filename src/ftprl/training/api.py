@@ -14,7 +14,7 @@ from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster import reading
 from ftprl.data.files import STDIN, STDOUT
-from ftprl.errors import FtprlError, Interrupted, InvalidInput
+from ftprl.errors import FtprlError, Interrupted, InvalidInput, warn
 from ftprl.options import BY_NAME, TrainOptions
 from ftprl.options.checks import check_together
 from ftprl.options.keywords import complete, has_keywords
@@ -57,8 +57,22 @@ def train(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOptions]
     Ctrl-C, and SIGTERM where the program handles it, stop a run after a batch: what was learned is saved to
     `checkpoint`, and `ftprl.errors.Interrupted`, a `KeyboardInterrupt`, is raised. When a checkpoint cannot be written,
     for example because the disk is full, the last one stays, the run continues, and the listener gets the event
-    `checkpoint_failed`; without a listener there is a `RuntimeWarning`. `Run.failed_checkpoints` counts them.
+    `checkpoint_failed`; without a listener there is a warning. `Run.failed_checkpoints` counts them.
+
+    What the command line prints as warnings, such as of columns that look like identifiers, is an
+    `ftprl.errors.FtprlWarning` each, and in `Run.warnings`.
     """
+    run = trained(data, y, **options)
+    for text in run.warnings:
+        warn(text)
+    return run
+
+
+train.__doc__ = f"{train.__doc__}\n{option_lines()}"
+
+
+def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOptions]) -> Run:
+    """Train as `train` does, and leave the warnings of the run to the caller."""
     clock = time.monotonic()
     arguments = {"data": data, "y": y, **complete("train", _KEYWORDS, options)}
     resume, receipt, classes, names, admit, cache, events, output, checkpoint, predictions = (
@@ -137,13 +151,13 @@ def train(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOptions]
         checkpoint_error=trainer.checkpoints.first_error,
         seconds=time.monotonic() - clock,
         path=None if output is None else os.fspath(output),
-        confidence=state.monitor.confidence(),
+        confidence=state.monitor.confidence(is_random=run.is_random),
         residuals=state.monitor.residuals(),
-        sorted_by_class=(is_binary or model.engine.spec.classes > 0) and state.blocks.are_sorted,
+        order=run_settings.order_of_rows,
+        check=state.check,
+        drawn=run.last_drawn,
+        cautions=tuple(run.cautions()),
     )
-
-
-train.__doc__ = f"{train.__doc__}\n{option_lines()}"
 
 
 def _check_compact(arguments: Mapping[str, Any]) -> None:

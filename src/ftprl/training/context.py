@@ -13,7 +13,9 @@ from ftprl.confidence import RunMonitor
 from ftprl.data import Source
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
-from ftprl.linear.totals import LossTotals
+from ftprl.linear.totals import ENOUGH_ROWS, LossTotals
+from ftprl.runlog.rows import Caution
+from ftprl.training import cautions
 from ftprl.training.delay import Waiting
 from ftprl.training.holdout import held_out
 from ftprl.training.passes import check_chosen
@@ -136,7 +138,7 @@ class RunContext:
         total = state.first_pass if continues else None
         rows = before.rows + state.rows // max(1, state.passes_done)
         delay = before.delay if self.options.delay is None else self.options.delay
-        totals = state.first_pass or state.totals(self.model.engine)
+        judges = progressive.rows >= ENOUGH_ROWS
         return TrainingHistory(
             rows,
             before.bad_rows + self.bad_rows,
@@ -146,8 +148,21 @@ class RunContext:
             delay,
             self.options.order_of_rows,
             state.check,
-            None if state.quarter is None else minus(totals, state.quarter),
+            self.last_drawn,
+            cautions.kept(before.cautions, {one.kind: one.text for one in self.cautions()}, judges=judges),
         )
+
+    @property
+    def last_drawn(self) -> LossTotals | None:
+        """The loss of the rows learned last, where these are a random draw from more rows than may wait."""
+        state = self.state
+        if state.quarter is None or not state.has_overflowed:
+            return None
+        return minus(state.first_pass or state.totals(self.model.engine), state.quarter)
+
+    def cautions(self) -> list[Caution]:
+        """The warnings of the run, which is over."""
+        return [*cautions.of_columns(self.source.describe().to_dict()), *cautions.of_run(self)]
 
 
 def _sample(options: RunSettings) -> LearnedSample | None:

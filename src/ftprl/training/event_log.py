@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any, final
 
 from ftprl import data as readers
+from ftprl.errors import warn
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog.events import Event, Listener, Writer
@@ -47,7 +47,7 @@ class EventLog:
         if self._listener is not None:
             self._listener(event)
         elif event["event"] == "checkpoint_failed":
-            warnings.warn(event["message"], RuntimeWarning, stacklevel=2)
+            warn(event["message"])
 
     def close(self) -> None:
         """Close the file."""

@@ -142,13 +142,19 @@ class FrozenCheck:
         lost = self.loss - self.progressive > _LOST * abs(self.baseline - self.progressive)
         return self.kind == "again" and self.above_progressive > _SURE and lost
 
+    @property
+    def alarms(self) -> list[str]:
+        """What is wrong with the saved model: "changed", "worse", "forgotten"."""
+        found = {"changed": self.has_changed, "worse": self.is_worse_than_guessing, "forgotten": self.has_forgotten}
+        return [name for name, is_found in found.items() if is_found]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the check as JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        known = {name: getattr(self, name) for name in self.__slots__}
+        gain = self.improvement
+        return {**known, "improvement": gain if math.isfinite(gain) else None, "alarms": self.alarms}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FrozenCheck:
         """Return the check that `to_dict` wrote."""
         return cls(**{name: values[name] for name in cls.__slots__})
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple, Protocol, final
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,10 @@ class Order(Protocol):
 
     is_random: bool
 
+    @property
+    def has_overflowed(self) -> bool:
+        """True if there were more rows than may wait, so that some were learned in their own order."""
+
     def add(self, batch: Batch, position: Position) -> None:
         """Add rows that have arrived; `position` is that of the first."""
 
@@ -65,6 +69,7 @@ class GivenOrder:
     """Rows as they arrive."""
 
     is_random = False
+    has_overflowed = False
 
     def __init__(self) -> None:
         self._batch: Batch | None = None
@@ -111,7 +116,7 @@ class RandomOrder:
 
     def add(self, batch: Batch, position: Position) -> None:
         """Add rows; some are copied to wait, others are due."""
-        values = np.ascontiguousarray(batch.values, self._kind)
+        values: NDArray[Any] = np.ascontiguousarray(batch.values, self._kind)
         indptr = np.ascontiguousarray(batch.indptr)
         self._core.add(indptr, batch.indices, values, batch.y, batch.weight, batch.first_row)
         self._position = position.after(len(batch))
@@ -144,6 +149,12 @@ class RandomOrder:
         return self._core.waiting
 
 
-def _batch(indptr: Rows, indices: NDArray[np.uint32], values: NDArray[np.float32], y: NDArray[np.float64],
-           weight: NDArray[np.float64], number: Rows) -> Batch:
+def _batch(
+    indptr: Rows,
+    indices: NDArray[np.uint32],
+    values: NDArray[np.float32],
+    y: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    number: Rows,
+) -> Batch:
     return Batch.trusted(indptr, indices, values, y, weight, 0, "", None, True)

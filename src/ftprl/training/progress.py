@@ -12,6 +12,7 @@ from ftprl.training.run_state import RunState, minus
 
 if TYPE_CHECKING:
     from ftprl.confidence import RunMonitor
+    from ftprl.training.context import RunContext
 
 
 def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:
@@ -28,11 +29,22 @@ def loss_fields(totals: LossTotals, name: str = "loss") -> dict[str, float]:
     }
 
 
-def monitored_fields(monitor: RunMonitor) -> dict[str, Any]:
+def monitored_fields(monitor: RunMonitor, *, is_random: bool) -> dict[str, Any]:
     """Return what to expect of rows to come, null before the first row, and the residuals of a regression run."""
-    confidence, residuals = monitor.confidence(), monitor.residuals()
+    confidence, residuals = monitor.confidence(is_random=is_random), monitor.residuals()
     fields = {"confidence": None if confidence is None else confidence.to_dict()}
     return fields if residuals is None else {**fields, "residuals": residuals.to_dict()}
+
+
+def rows_fields(run: RunContext) -> dict[str, Any]:
+    """Return the order of the rows of a run that is over, what is known of its saved model, and its warnings."""
+    drawn, check = run.last_drawn, run.state.check
+    return {
+        "order": run.options.order_of_rows,
+        "sample": None if drawn is None else {"rows": drawn.rows, **loss_fields(drawn)},
+        "check": None if check is None else check.to_dict(),
+        "warnings": [one.text for one in run.cautions()],
+    }
 
 
 @final

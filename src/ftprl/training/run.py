@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
+from ftprl.runlog import rows as rows_of
 from ftprl.runlog.events import Event
-from ftprl.runlog.yardstick import compared, root_mean_square
+from ftprl.runlog.rows import Caution
+from ftprl.runlog.yardstick import root_mean_square
+from ftprl.training.frozen import FrozenCheck
+from ftprl.training.progress import loss_fields
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,8 +35,10 @@ class Run:
     for the reason `checkpoint_error`. `only_class` is 1 or -1 when every label of a
     loss with two classes was of that class. `path` is where the model was saved. `confidence` is what to expect of rows
     to come: intervals that hold at every row at once, and the drift alarm; None when no row was learned. `residuals` is
-    how far labels were from their predictions in the first pass, where labels are numbers. `sorted_by_class` when the
-    rows of every class came in one piece: the model then knows best the class that came last.
+    how far labels were from their predictions in the first pass, where labels are numbers. `order` is that of the rows,
+    and `check` how the saved model predicts rows, as it does not learn then: the last ones before any was learned, or
+    some that it has learned. `drawn` is the loss of the rows that were learned last, where these are a random draw from
+    more rows than may wait. `cautions` are the warnings: `warnings` has their texts.
     """
 
     model: Model
@@ -50,7 +57,15 @@ class Run:
     path: str | None
     confidence: RunConfidence | None
     residuals: ResidualSummary | None
-    sorted_by_class: bool = False
+    order: Mapping[str, Any]
+    check: FrozenCheck | None
+    drawn: LossTotals | None
+    cautions: tuple[Caution, ...]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the command line prints as warnings, and Python warns of; the model keeps them."""
+        return [caution.text for caution in self.cautions]
 
     @property
     def columns(self) -> list[dict[str, Any]]:
@@ -116,36 +131,51 @@ class Run:
         """As a notebook shows it."""
         from ftprl.draw.card import card
 
-        rows = [("rows read", f"{self.rows:,}"), ("progressive loss", self._compared(self.progressive))]
+        rows = [("rows read", f"{self.rows:,}"), ("each before it was learned", self.headline)]
+        if self.check is not None:
+            rows.append(("saved model", rows_of.checked(self._loss, self.check.to_dict())))
         if self.holdout is not None:
-            rows.append(("held-out loss", self._compared(self.holdout)))
+            rows.append(("held-out rows", self._measured(self.holdout)))
         if self.best_pass is not None:
             rows.append(("passes", self._choice()))
         if self.confidence is not None:
             low, high = self.confidence.loss.lower, self.confidence.loss.upper
-            rows.append(("loss of rows to come", f"{low:.4g} to {high:.4g}; {self.confidence.drift.text()}"))
+            drift = "" if self.confidence.drift is None else f"; {self.confidence.drift.text()}"
+            rows.append(("loss of rows to come", f"{low:.4g} to {high:.4g}{drift}"))
         if self.bad_rows:
             rows.append(("bad rows left out", f"{self.bad_rows:,}, the first: {self.first_bad}"))
+        rows += [("warning", text) for text in self.warnings]
         rows += [("seconds", f"{self.seconds:.2f}"), ("model", repr(self.model))]
         return card("Run", rows, "" if self.path is None else f"saved to {self.path}")
 
     def __str__(self) -> str:
-        passes = max((event["pass"] for event in self.events if event["event"] in ("pass", "end")), default=1)
-        rows = f"{self.rows} rows in {passes} passes, first pass:" if passes > 1 else f"{self.rows} rows,"
-        text = f"{rows} progressive loss {self._compared(self.progressive)}"
+        text = self.headline
         if self.holdout is not None:
-            held = "last pass: held-out loss" if passes > 1 else "held-out loss"
-            text += f"; {held if self.best_pass is None else self._choice()} {self._compared(self.holdout)}"
+            held = "last pass: held-out" if self._passes > 1 else "held-out"
+            text += f"; {held if self.best_pass is None else self._choice()} {self._measured(self.holdout)}"
         return text + (f"; {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
+
+    @property
+    def headline(self) -> str:
+        """How the rows were predicted, each before it was learned, in words."""
+        drawn = None if self.drawn is None else {"rows": self.drawn.rows, **loss_fields(self.drawn)}
+        text = rows_of.headline(self._loss, self.rows // self._passes, self.order, loss_fields(self.progressive), drawn)
+        return f"{self._passes} passes; in the first, {text}" if self._passes > 1 else text
+
+    @property
+    def _passes(self) -> int:
+        return max((event["pass"] for event in self.events if event["event"] in ("pass", "end")), default=1)
+
+    @property
+    def _loss(self) -> str:
+        return self.model.engine.spec.loss
 
     def _choice(self) -> str:
         how = "pass" if self.best_pass == 1 else "passes"
         return f"all rows learned in {self.best_pass} {how}, the best of {len(self.reviews)} by its held-out loss"
 
-    def _compared(self, totals: LossTotals) -> str:
-        loss = self.model.engine.spec.scalar_loss()
-        means = totals.mean, totals.baseline_mean, totals.improvement
-        return compared(*means, rmse=loss.rmse, deviance=loss.has_deviance)
+    def _measured(self, totals: LossTotals) -> str:
+        return rows_of.measured(self._loss, *loss_fields(totals).values())
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -167,4 +197,8 @@ class Run:
             "model": self.path,
             "failed_checkpoints": self.failed_checkpoints,
             "confidence": None if self.confidence is None else self.confidence.to_dict(),
+            "order": dict(self.order),
+            "sample": None if self.drawn is None else {"rows": self.drawn.rows, **loss_fields(self.drawn)},
+            "check": None if self.check is None else self.check.to_dict(),
+            "warnings": self.warnings,
         }

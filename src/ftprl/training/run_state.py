@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from ftprl.confidence import RunMonitor
@@ -41,7 +42,7 @@ class TrainingHistory(NamedTuple):
     `monitor` has the numbers of the `RunMonitor`. `delay` is after how many rows labels arrived in the last run that
     had late ones; None without. `order` is that of the rows of the last run, and `check` says how the model predicts
     while it does not learn. `sample` is the loss of the rows that a run learned last, if they are a random draw from
-    more rows than may wait.
+    more rows than may wait. `cautions` are the warnings of the runs, each with what it is about.
     """
 
     rows: int = 0
@@ -53,6 +54,7 @@ class TrainingHistory(NamedTuple):
     order: Mapping[str, Any] | None = None
     check: FrozenCheck | None = None
     sample: LossTotals | None = None
+    cautions: Mapping[str, str] = MappingProxyType({})
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -66,6 +68,7 @@ class TrainingHistory(NamedTuple):
             **({} if self.order is None else {"order": dict(self.order)}),
             **({} if self.check is None else {"check": self.check.to_dict()}),
             **({} if self.sample is None else {"sample": self.sample.to_list()}),
+            **({"cautions": dict(self.cautions)} if self.cautions else {}),
         }
 
     @classmethod
@@ -86,6 +89,7 @@ class TrainingHistory(NamedTuple):
             values.get("order"),
             None if check is None else FrozenCheck.from_dict(check),
             None if sample is None else totals_of(sample),
+            values.get("cautions", {}),
         )
 
 
@@ -105,7 +109,8 @@ class RunState:
     rows before it were learned by an earlier version, without one, it is not saved: it `is_partial`. `arrived` are the
     totals of rows as they were predicted when they arrived, where they are learned later; those of the engine else.
     `pass_rows` is `rows` at the start of the present pass. `compared` adds up the losses of the rows that the `check` is
-    compared with, and `quarter` are the totals at the start of the last quarter of the rows in random order.
+    compared with, and `quarter` are the totals at the start of the last quarter of the rows in random order;
+    `has_overflowed` if there were more rows than may wait.
     """
 
     run_start: LossTotals
@@ -129,6 +134,7 @@ class RunState:
     compared: LossMoments = field(default_factory=LossMoments)
     check: FrozenCheck | None = None
     quarter: LossTotals | None = None
+    has_overflowed: bool = False
     blocks: LabelBlocks = field(default_factory=LabelBlocks)  # not saved: after a resumption, of the rows from there on
 
     def totals(self, engine: Engine) -> LossTotals:
@@ -198,7 +204,7 @@ class RunState:
             "pass_rows": self.pass_rows,
             "compared": list(self.compared.sums),
             **({} if self.check is None else {"check": self.check.to_dict()}),
-            **({} if self.quarter is None else {"quarter": self.quarter.to_list()}),
+            **({} if self.quarter is None else {"quarter": self.quarter.to_list(), "overflowed": self.has_overflowed}),
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
             **({"residuals": residuals} if (residuals := self.monitor.residual_numbers) else {}),
         }
@@ -231,6 +237,7 @@ class RunState:
             compared=LossMoments(tuple(map(float, values.get("compared", (0.0,) * 5)))),
             check=None if values.get("check") is None else FrozenCheck.from_dict(values["check"]),
             quarter=None if values.get("quarter") is None else totals_of(values["quarter"]),
+            has_overflowed=bool(values.get("overflowed")),
         )
 
 

@@ -24,7 +24,7 @@ from ftprl.training.delay import Waiting
 from ftprl.training.order import AT_ONCE, GivenOrder, Order, RandomOrder, Stage
 from ftprl.training.pass_plan import PassPlan
 from ftprl.training.predictions import Predictions
-from ftprl.training.progress import ProgressMeter, loss_fields, monitored_fields
+from ftprl.training.progress import ProgressMeter, loss_fields, monitored_fields, rows_fields
 from ftprl.training.row_learner import RowLearner
 from ftprl.training.run_settings import RunSettings
 from ftprl.training.schedule import Schedule, Stop
@@ -96,7 +96,7 @@ class Trainer:
         entry = {} if self._recorder is None else self._recorder.summary()
         self.has_ended = True
         best = {"best_pass": self._plan.best} if run.compares_passes else {}
-        fields = {**loss_fields(run.progressive), **held, **monitored_fields(run.state.monitor)}
+        fields = {**loss_fields(run.progressive), **held, **self._monitored(), **rows_fields(run)}
         self._emit("end", **fields, bad_rows=run.bad_rows, **best, **entry)
 
     def interrupted(self, interrupt: KeyboardInterrupt) -> Interrupted:
@@ -197,14 +197,14 @@ class Trainer:
             self._save_checkpoint()
 
     def _begin_stage(self, order: Order, stage: Stage) -> None:
-        """In the last phase of the first pass, predict the last rows before any is learned, and begin intervals anew."""
+        """In the first pass, predict the last rows before any is learned, and begin the intervals anew at last."""
         state = self.run.state
         if stage is Stage.PASSING or state.passes_done > 0:
             return
         if stage >= Stage.THIRD_QUARTER and state.check is None and (last := order.checked()):
             state.check = self._rows.check_last_rows(last)
         if stage is Stage.LAST_QUARTER and state.quarter is None:
-            state.quarter = state.totals(self.run.model.engine)
+            state.quarter, state.has_overflowed = state.totals(self.run.model.engine), order.has_overflowed
             state.monitor.restart()
 
     def _at_stop(self, stop: Stop) -> None:
@@ -216,9 +216,7 @@ class Trainer:
     def _save_checkpoint(self) -> None:
         if self._recorder is not None:
             self.run.model.provenance = self._recorder.provenance.to_dict()
-        kind, fields = self.checkpoints.save(
-            self.run.model, self.run.state, self.predictions, self.run.tensors()
-        )
+        kind, fields = self.checkpoints.save(self.run.model, self.run.state, self.predictions, self.run.tensors())
         self._emit(kind, **fields)
 
     # ---- events ----
@@ -226,8 +224,11 @@ class Trainer:
     def _emit_progress(self, stop: Stop) -> None:
         held = loss_fields(self.run.holdout, "holdout") if self.run.options.holdout else {"holdout": None}
         entry = self._recorder.milestone(self.run.state.rows) if stop.receipt and self._recorder is not None else {}
-        monitored = monitored_fields(self.run.state.monitor) if stop.doubled else {}  # takes too long for every stop
+        monitored = self._monitored() if stop.doubled else {}  # takes too long for every stop
         self._emit("progress", **self._meter.losses(), **held, **monitored, **entry, **self._meter.example())
+
+    def _monitored(self) -> dict[str, Any]:
+        return monitored_fields(self.run.state.monitor, is_random=self.run.is_random)
 
     def _emit(self, kind: str, **fields: Any) -> None:
         rows, number = self.run.state.rows, self.run.state.passes_done + (not self._plan.is_complete())
