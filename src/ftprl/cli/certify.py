@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ftprl.cli import signals
+from ftprl.cli.output import repeat
 from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
 
@@ -87,6 +88,7 @@ def certify(
     if picture is not None:
         _draw(certificate, picture)
     print(line(certificate.to_dict()) if as_json else certificate)
+    repeat(learned.cautions)
     return 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ftprl.cli import signals
-from ftprl.cli.output import form_of, warn_of_bad_rows
+from ftprl.cli.output import form_of, repeat, warn_of_bad_rows
 from ftprl.cli.parameters import command, files, flag, from_table, option, passed
 
 
@@ -98,3 +98,4 @@ def evaluate(
             out.write(report.written(result, form, ", ".join(data)))
     print(line(result.to_dict()) if as_json else result)
     warn_of_bad_rows(opened.source.bad_rows, opened.source.first_bad)
+    repeat(opened.cautions)

@@ -68,9 +68,9 @@ def inspect(
 def _table(facts: dict[str, Any]) -> list[str]:
     from ftprl.cli.column_table import kind_lines
     from ftprl.cli.live import model_settings, setting, wrapped
+    from ftprl.cli.spelling import as_typed
     from ftprl.data.files import shown
-    from ftprl.losses import LOSSES
-    from ftprl.runlog.yardstick import compared
+    from ftprl.runlog.rows import as_order, checked, measured
 
     spec, reading, history = facts["spec"], facts["reading"], facts["history"]
     lines = [
@@ -96,11 +96,21 @@ def _table(facts: dict[str, Any]) -> list[str]:
         if (delay := history.get("delay")) is not None:
             after = f"{delay} row{'s'[: delay != 1]} after their row"
             lines.append(f"{'labels':<14} arrived {after}; losses are those of the predictions at the row")
-        loss = LOSSES[spec["loss"]]
-        for name in ("progressive", "holdout"):
-            if history[name][2]:
-                means = compared(*facts[name].values(), rmse=loss.rmse, deviance=loss.has_deviance)
-                lines.append(f"{name:<14} mean loss {means}, over {history[name][2]} rows")
+        lines.append(f"{'order':<14} {as_order(history.get('order'))}")
+        total = facts["progressive"]
+        if history["progressive"][2]:
+            rows = f"{history['progressive'][2]:,} rows, each predicted before it was learned"
+            lines += wrapped("progressive", f"{rows}: {measured(spec['loss'], *total.values())}", 14)
+        if (drawn := facts["sample"]) is not None:
+            said = f"{drawn.pop('rows'):,} rows, drawn at random from those of the last run"
+            lines += wrapped("learned last", f"{said}: {measured(spec['loss'], *drawn.values())}", 14)
+        if facts["holdout"] is not None:
+            means = measured(spec["loss"], *facts["holdout"].values())
+            lines += wrapped("held out", f"{means}, over {history['holdout'][2]} rows", 14)
+        if facts["check"] is not None:
+            lines += wrapped("saved model", checked(spec["loss"], facts["check"]), 14)
+        for text, *options in history.get("cautions", {}).values():
+            lines += wrapped("warning", as_typed(text, tuple(options)), 14)
     if facts["compact"]:
         lines.append(f"{'compact':<14} only what predictions need: it cannot be trained further or certified")
     if facts["unfinished"]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.runlog.rows import Caution
 
 REFRESH_SECONDS = 0.1  # between two updates of a line that moves
 FORMS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
@@ -45,6 +49,14 @@ class StatusLine:
         with contextlib.suppress(OSError):  # a terminal that is gone does not stop the work
             self._out.write(text)
             self._out.flush()
+
+
+def repeat(cautions: Iterable[Caution]) -> None:
+    """Print the warnings of the runs that trained a model."""
+    from ftprl.cli.spelling import as_typed
+
+    for caution in cautions:
+        print(f"ftprl: of the training of this model: {as_typed(caution.text, caution.options)}", file=sys.stderr)
 
 
 def warn_of_bad_rows(count: int, first: str | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ftprl.data import Source
@@ -21,7 +22,7 @@ from ftprl.options.keywords import complete
 from ftprl.options.option import Columns
 from ftprl.options.table import LearningOptions, ModelOptions
 from ftprl.training.api import train
-from ftprl.training.label_blocks import ends_in_one_class, is_sorted_by_class
+from ftprl.training.order import AT_ONCE, WAITING, GivenOrder, Order, RandomOrder
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
 from ftprl.training.setup import model_options, new_model, resumed_model
@@ -38,7 +39,7 @@ _NOT_TAKEN = ("classes", "intercept", "admit")  # the data has the classes
 _OF_TRAIN = tuple(name for name in names("model") if name not in (*_NOT_TAKEN, *_OF_TABLES))
 KEYWORDS: dict[str, Any] = {
     **dict.fromkeys(_OF_TRAIN),
-    **{"fit_intercept": True, "passes": 1, "shuffle": False, "holdout": None, "receipt": False},
+    **{"fit_intercept": True, "passes": 1, "shuffle": True, "random_state": 0, "holdout": None, "receipt": False},
     **{"categorical": None, "text": None, "bits": 22, "seed": 0, "warm_start": False},
 }
 
@@ -48,7 +49,8 @@ class EstimatorOptions(ModelOptions, LearningOptions, total=False):
 
     fit_intercept: bool
     passes: int | str
-    shuffle: bool | str
+    shuffle: bool
+    random_state: int | np.random.RandomState | None
     holdout: int | None
     receipt: bool
     categorical: Columns | None
@@ -74,35 +76,37 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, outputs: Sequence[Vector], weight: Vector | None) -> Self:
         """Train from the first row on; with `warm_start` go on with what `fit` or `partial_fit` has learned."""
         if self.warm_start and len(getattr(self, "models_", ())) == len(outputs):
-            return self._learn_more(X, outputs, weight)
+            return self._learn_more(X, outputs, weight, shuffle=self._order()["order"] == "random")
         passes = AUTO_PASSES if self.passes == "auto" else self.passes
         options = self._chosen((*_OF_TRAIN, "holdout")) | self._reading(X, weight) | self._class_options()
+        options |= self._order()
         self.runs_ = [train(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
         self.models_ = [run.model for run in self.runs_]
         self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
         self.__dict__.pop("coefficients_", None)
         return self
 
-    def _shuffled(self, data: Any, labels: Any, weight: Vector | None) -> tuple[Any, Any, Vector | None]:
-        """The rows in the order in which `fit` learns them: a random one, always the same, if `shuffle` asks for it."""
-        if self.shuffle not in (True, False, "auto"):
-            raise ValueError(f"shuffle needs True, False or 'auto', got {self.shuffle!r}; pass one.")
-        is_asked = is_sorted_by_class(labels) or ends_in_one_class(labels) if self.shuffle == "auto" else self.shuffle
-        if not is_asked:
-            return data, labels, weight
-        order = np.random.default_rng(self.seed).permutation(len(labels))
-        return rows_at(data, order), labels[order], None if weight is None else weight[order]
+    def _order(self) -> dict[str, Any]:
+        """The options of `train` for the order in which `fit` learns the rows."""
+        if not isinstance(self.shuffle, bool | np.bool_):
+            raise ValueError(f"shuffle needs True or False, got {self.shuffle!r}; pass one.")
+        own = self.random_state
+        is_seed = isinstance(own, int | np.integer)
+        seed = own if is_seed else check_random_state(own).randint(2**31)
+        return {"order": "random" if self.shuffle else "given", "order_seed": int(seed)}
 
-    def _learn_more(self, X: Any, outputs: Sequence[Vector], weight: Vector | None) -> Self:
-        """Learn rows in one pass, in new models if there are none."""
+    def _learn_more(self, X: Any, outputs: Sequence[Vector], weight: Vector | None, *, shuffle: bool = False) -> Self:
+        """Learn rows in one pass, in new models if there are none; in their order, or in a random one."""
         models = getattr(self, "models_", None) or [None] * len(outputs)
-        self.models_ = [self._learned(model, X, y, weight) for model, y in zip(models, outputs, strict=True)]
+        self.models_ = [
+            self._learned(model, X, y, weight, shuffle=shuffle) for model, y in zip(models, outputs, strict=True)
+        ]
         self.runs_ = []
         self.n_iter_ = 1
         self.__dict__.pop("coefficients_", None)
         return self
 
-    def _learned(self, model: Model | None, X: Any, y: Vector, weight: Vector | None) -> Model:
+    def _learned(self, model: Model | None, X: Any, y: Vector, weight: Vector | None, *, shuffle: bool) -> Model:
         reading = self._reading(X, weight) | {"y": y}
         if model is None:
             classes = self._class_options()
@@ -111,7 +115,9 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
             model, source = resumed_model(model, X, beside, None)
-        _learn(model, source)
+        float64, seed = model.engine.spec.float64, self._order()["order_seed"]
+        order = RandomOrder(seed, WAITING, float64=float64, start=source.start) if shuffle else GivenOrder()
+        _learn(model, source, order)
         return model
 
     def _class_options(self) -> dict[str, Any]:
@@ -298,13 +304,6 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def rows_at(X: Any, order: NDArray[np.intp]) -> Any:
-    """The rows of an array, a matrix or a frame in another order."""
-    if hasattr(X, "iloc"):  # pandas
-        return X.iloc[order]
-    return X.take(order) if hasattr(X, "column_names") else X[order]  # pyarrow, or Polars, NumPy and SciPy
-
-
 def is_frame(X: Any) -> bool:
     """Whether data is a frame of pandas, Polars or pyarrow."""
     if issparse(X) or isinstance(X, np.ndarray):
@@ -331,13 +330,21 @@ def _is_number(kind: Any) -> bool:
     return bool(numeric() if callable(numeric) else getattr(kind, "_is_numeric", False))
 
 
-def _learn(model: Model, source: Source) -> None:
+def _learn(model: Model, source: Source, order: Order) -> None:
     before = TrainingHistory.from_dict(model.history)
     rows = 0
-    for batch, _ in source.read():
-        model.engine.learn(model.numbered(batch))
+    for batch, position in source.read():
+        order.add(model.numbered(batch), position)
         rows += len(batch)
+        _learn_due(model, order)
+    order.finish()
+    _learn_due(model, order)
     model.history = before._replace(rows=before.rows + rows, progressive=model.engine.progress).to_dict()
+
+
+def _learn_due(model: Model, order: Order) -> None:
+    while (due := order.take(AT_ONCE)) is not None:
+        model.engine.learn(due.batch)
 
 
 def _some(names: Sequence[str]) -> str:

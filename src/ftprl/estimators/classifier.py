@@ -15,7 +15,7 @@ from ftprl.estimators.base import KEYWORDS, EstimatorOptions, LinearEstimator, V
 from ftprl.losses import predicts_probabilities
 from ftprl.options.keywords import has_keywords, of_class
 
-_KEYWORDS = of_class(KEYWORDS, without="tau", loss="logistic", class_weight=None, shuffle="auto", multi_class="auto")
+_KEYWORDS = of_class(KEYWORDS, without="tau", loss="logistic", class_weight=None, multi_class="auto")
 _MOST_COUNTED = 100_000  # whole numbers between the least and the largest label
 
 
@@ -31,9 +31,8 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     Three or more classes are learned together, in one model with the softmax loss; with the hinge losses, bounds, a
     coin, calibration or `multi_class="ovr"` one against the rest, in one model per class. Options are those of
     `ftprl.train`; one that is None has its default there. `passes="auto"` makes up to 20 passes, of which the one with
-    the smallest held-out loss is kept. `fit` learns rows in their order, but those that are sorted by class, or end in
-    many rows of one class, in a random one: after many rows of one class in a row, any online learner predicts that
-    class. `shuffle=True` always does so, `shuffle=False` never.
+    the smallest held-out loss is kept. `fit` learns the rows in a random order, which `random_state` chooses, or with
+    `shuffle=False` in their own; `partial_fit` always in their own.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -47,15 +46,13 @@ class FTPRLClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         self._set(_KEYWORDS, parameters)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows in their order; shuffled if sorted by class or ending in one, unless `shuffle` is False."""
+        """Learn the rows, in a random order unless `shuffle` is False."""
         data, labels = self._checked(X, y, reset=not (self.warm_start and hasattr(self, "models_")))
         classes = _classes_of(labels)
         if len(classes) < 2:
             raise ValueError(f"fit needs at least two classes, got one class, {classes[0]!s:.40}; add rows of others.")
         self.classes_ = classes
-        weight = self._row_weights(data, labels, sample_weight)
-        data, labels, weight = self._shuffled(data, labels, weight)
-        return self._fit(data, self._outputs(labels), weight)
+        return self._fit(data, self._outputs(labels), self._row_weights(data, labels, sample_weight))
 
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None

@@ -17,7 +17,8 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     """A linear regressor that learns row by row, in one pass and without a learning rate to tune.
 
     Options are those of `ftprl.train`; an option that is None has its default there. `passes="auto"` makes up to 20
-    passes, of which the one with the smallest held-out loss is kept.
+    passes, of which the one with the smallest held-out loss is kept. `fit` learns the rows in a random order, which
+    `random_state` chooses, or with `shuffle=False` in their own; `partial_fit` always in their own.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
@@ -31,10 +32,9 @@ class FTPRLRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         self._set(_KEYWORDS, parameters)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows in their order, or in a random one if `shuffle` is True."""
+        """Learn the rows, in a random order unless `shuffle` is False."""
         data, labels = self._checked(X, y, reset=not (self.warm_start and hasattr(self, "models_")), numeric=True)
-        data, labels, weight = self._shuffled(data, labels, self._weight(sample_weight, data))
-        return self._fit(data, [labels.astype(float)], weight)
+        return self._fit(data, [labels.astype(float)], self._weight(sample_weight, data))
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn more rows, in one pass."""

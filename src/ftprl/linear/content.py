@@ -124,7 +124,7 @@ HISTORY = either(
             "order": ORDER,
             "check": CHECK,
             "sample": _TOTALS,
-            "cautions": mapping(name, 20),
+            "cautions": mapping(listed(name, 10, 1), 20),
         },
     ),
 )

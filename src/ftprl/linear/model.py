@@ -15,7 +15,7 @@ from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.data.protocol import BESIDE
-from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory
+from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory, warn
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
 from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label, whole_as_ints
@@ -25,7 +25,7 @@ from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import PROVENANCE, restore, tensors_of
 from ftprl.linear.totals import LossTotals
 from ftprl.linear.uncertainty import uncertainty
-from ftprl.runlog.yardstick import compared
+from ftprl.runlog.rows import Caution, checked, measured
 
 if TYPE_CHECKING:
     from ftprl.confidence import RunConfidence
@@ -96,13 +96,20 @@ class Model:
 
         spec, progress = self.engine.spec, self.engine.progress
         scales = ", ".join(f"{scale:g}" for scale in spec.scales)
+        means = progress.mean, progress.baseline_mean, progress.improvement
         rows = [
             ("loss", spec.scalar_loss().unit or spec.loss),
             ("learning-rate scales", f"{len(spec.scales)}: {scales}" if spec.several else scales),
             ("rows learned", f"{progress.rows:,}"),
-            ("progressive loss", compared(progress.mean, progress.baseline_mean, progress.improvement)),
+            (
+                "each row before it was learned",
+                measured(spec.loss, progress.mean, progress.baseline_mean, progress.improvement),
+            ),
             ("cells in use", f"{self.occupied:,} of {spec.dim:,}"),
         ]
+        if (check := self.history.get("check")) is not None:
+            rows.append(("saved model", checked(spec.loss, check)))
+        rows += [("warning", caution.text) for caution in self.cautions]
         if self.names is not None:
             rows.append(("features with a name", f"{len(self.names):,}"))
         if self.engine.receipt:
@@ -152,6 +159,13 @@ class Model:
     def numbered(self, batch: Batch) -> Batch:
         """A labelled batch with the numbers of its classes as labels; as it is with a loss of one score."""
         return batch if self.class_table is None else self.class_table.numbered(batch, batch.label_texts)
+
+    @property
+    def cautions(self) -> list[Caution]:
+        """The warnings of the runs that trained it."""
+        return [
+            Caution(kind, text, tuple(options)) for kind, (text, *options) in self.history.get("cautions", {}).items()
+        ]
 
     @property
     def confidence(self) -> RunConfidence | None:
@@ -322,6 +336,8 @@ class Model:
             raise InvalidInput("threshold= is for two classes, got several; drop it.", option="threshold")
         source = data if isinstance(data, Source) else self.open_labelled(data, **more)
         systems = Systems.of_model(self, source, data, by)
+        for caution in self.cautions:
+            warn(f"of the training of this model: {caution.text}")
         if self.class_table is not None:
             return evaluate_classes(systems.blocks(), systems.predictors[0].name, self.class_names, by=by)
         return evaluate_predictions(

@@ -19,6 +19,7 @@ from ftprl.evaluation.blocks import Block, LabelledRows, joined
 from ftprl.evaluation.predictions import PredictionFile, Predictor, check_meaning
 from ftprl.linear.model import Model, Vector
 from ftprl.losses import LOSSES, ScalarLoss, check_tau, scalar_loss
+from ftprl.runlog.rows import Caution
 
 _LONGEST_HEADER = 1 << 30
 _FROM_MODEL = ("label", "positive", "weight")  # a model knows them
@@ -108,6 +109,11 @@ class SharedScores:
         """What it is called in a table."""
         return shown(self._name)
 
+    @property
+    def cautions(self) -> list[Caution]:
+        """The warnings of the runs that trained the model."""
+        return self._model.cautions
+
     def scored(self, source: Source) -> Iterator[LabelledRows]:
         """The rows of a source, each block scored as it passes."""
         for rows, scores in _with_gaps(source, self._model, self._matrix):
@@ -137,6 +143,13 @@ class Systems:
         """A model alone, on a source with labels."""
         shared = SharedScores(name, model, matrix=model.classes is not None)
         return cls((shared,), source, data, model.engine.spec.scalar_loss(), by)
+
+    @property
+    def cautions(self) -> list[Caution]:
+        """The warnings of the runs that trained the model whose rows these are."""
+        return [
+            one for predictor in self.predictors if isinstance(predictor, SharedScores) for one in predictor.cautions
+        ]
 
     def blocks(self) -> Iterator[Block]:
         """Labels, weights, scores and groups."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -75,11 +75,10 @@ def frame(inside: str, name: str, nonce: str | None = None, made_from: str = "th
 
 def _head(log: RunLog, name: str) -> str:
     word, sentence = sentences.status(log)
-    warning = sentences.warning(log)
     return (
         tag("h1", esc(os.path.basename(name) or name), " ", tag("span", word, class_=f"badge {word}"))
         + tag("p", esc(sentence), class_="failed" if log.status == "failed" else "status")
-        + (tag("p", esc(warning), class_="verdict bad") if warning else "")
+        + "".join(tag("p", esc(warning), class_="verdict bad") for warning in sentences.warnings(log))
         + _answers(log)
         + tag("div", *_tiles(log), class_="tiles")
     )
@@ -98,6 +97,7 @@ def _tiles(log: RunLog) -> list[str]:
     tiles = [
         _tile("rows", count(log.rows), f"in {duration(log.seconds)}"),
         _tile("progressive loss", headline(log.progressive), sentences.meaning(log, first)),
+        *_saved_model(log),
     ]
     if first is not None and first.baseline is not None:
         tiles.append(_tile("baseline", headline(first.baseline), sentences.baseline(log)))
@@ -115,6 +115,20 @@ def _tiles(log: RunLog) -> list[str]:
     bad = next((n for e in reversed(log.other_events) if (n := number(e.get("bad_rows")))), None)
     if bad:
         tiles.append(_tile("bad rows", count(bad), f"left out, of {count(log.rows + bad)}"))
+    return tiles
+
+
+def _saved_model(log: RunLog) -> list[str]:
+    """How the model predicts while it does not learn, and the rows that were learned last, where they are known."""
+    tiles = []
+    for name, key in (("saved model", "check"), ("rows learned last", "sample")):
+        known = log.end.get(key)
+        if not isinstance(known, Mapping) or (loss := number(known.get("loss"))) is None:
+            continue
+        gain = number(known.get("improvement"))
+        yardstick = sentences.against_baseline(loss, number(known.get("baseline")), gain)
+        what = sentences.SAVED.get(str(known.get("kind")), "a random draw from all rows")
+        tiles.append(_tile(name, headline(loss), f"{count(number(known.get('rows')))} {what}; {yardstick}"))
     return tiles
 
 

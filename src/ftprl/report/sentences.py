@@ -11,7 +11,7 @@ from ftprl.receipt.caveats import offset_in_words
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.answers import GUESS, Answer, fixed_weights, guessing, learning_rate, tomorrow
 from ftprl.runlog.reader import Point, Receipt, RunLog, number
-from ftprl.runlog.yardstick import better, deviances, root_mean_square, worse_than_baseline
+from ftprl.runlog.yardstick import better, deviances, root_mean_square
 
 _LIMITS = (
     "A receipt does not show that the model is good. It shows how close the run came to fixed weights on these "
@@ -37,7 +37,10 @@ def answers(log: RunLog) -> list[Answer]:
     may_have_receipt = loss is None or not loss.has_classes
     if log.floor is not None or (log.keeps_receipt is False and may_have_receipt):
         listed.append(fixed_weights(log.floor, offset))
-    return [*listed, tomorrow(log.confidence)] if log.confidence else listed
+    order, check = log.settings.get("order"), log.end.get("check")
+    known = order if order in ("given", "random") else None
+    expected = tomorrow(log.confidence, known, check if isinstance(check, Mapping) and "loss" in check else None)
+    return [*listed, expected] if log.confidence else listed
 
 
 def _tau(log: RunLog) -> float:
@@ -98,16 +101,10 @@ def baseline(log: RunLog) -> str:
     return f"each row predicted by {GUESS[loss.baseline].removesuffix(' so far')} of the labels before it"
 
 
-def warning(log: RunLog) -> str:
-    """That a finished run did worse than its baseline, and what to do; empty where it did not."""
-    ends = [event for event in log.other_events if event["event"] == "end"]
-    if not ends or ends[-1].get("above_baseline") is not True:
-        return ""
-    loss, baseline = number(ends[-1].get("loss")), number(ends[-1].get("baseline"))
-    if loss is None or baseline is None:
-        return ""
-    text = worse_than_baseline(loss, baseline)
-    return f"{text[0].upper()}{text[1:]}."
+def warnings(log: RunLog) -> list[str]:
+    """The warnings of a run that is over, as sentences."""
+    texts = [text for text in log.end.get("warnings") or () if isinstance(text, str) and text]
+    return [f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in texts]
 
 
 def meaning(log: RunLog, point: Point | None) -> str:
@@ -125,6 +122,12 @@ def meaning(log: RunLog, point: Point | None) -> str:
         beside = f", baseline {second[0]}" if second else ""
         return f"probability of the observed label, on (geometric) average: {first}{beside}"
     return loss.explanation or "mean per row"
+
+
+SAVED = {
+    "last": "last rows, predicted when none of them was learned",
+    "again": "rows that it has learned, predicted again",
+}
 
 
 def against_baseline(loss: float | None, baseline: float | None, improvement: float | None) -> str:

@@ -37,6 +37,9 @@ _DESCRIPTIONS = {
     "receipt": "whether a receipt was kept",
     "keeps_best_pass": "whether the number of passes is chosen by the held-out loss",
     "delay": "rows after which a label arrives",
+    "order": "order in which the rows were learned",
+    "order_seed": "seed of the random order",
+    "waiting": "rows that wait at most, to be learned last in random order",
     "admit": "rows with a feature before it is learned",
 }
 _COLUMNS = ("label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket", "ignore")

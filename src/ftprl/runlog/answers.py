@@ -98,10 +98,21 @@ def fixed_weights(curve: FloorCurve | None, offset: str = "") -> Answer:
     return Answer(question, f"{text} (Fixed weights on top of {offset} up to each row.)" if offset else text)
 
 
-def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
-    """What loss to expect of rows to come, if they are like those so far, and whether there was a drift alarm.
+_IF = {
+    None: "if new rows are like these",
+    "given": "if the model goes on learning and the rows go on as they did",
+    "random": "for a row drawn at random from data like these",
+}
 
-    With labels that are numbers the interval leaves out the first rows, which settle the bound of the losses.
+
+def tomorrow(
+    confidence: Mapping[str, Any] | None, order: str | None = None, check: Mapping[str, Any] | None = None
+) -> Answer:
+    """What loss to expect of rows to come: for rows in random order ("random") or in their own ("given").
+
+    In their own order that is the loss of a model that goes on learning. A `check` says how the model predicts while it
+    does not learn, as JSON values. With labels that are numbers the interval leaves out the first rows, which settle
+    the bound of the losses.
 
     >>> loss = {"mean": 0.453, "lower": 0.449, "upper": 0.457, "level": 0.95}
     >>> print(tomorrow({"loss": loss, "error_rate": {}}).answer)
@@ -114,10 +125,14 @@ def tomorrow(confidence: Mapping[str, Any] | None) -> Answer:
     low, high, level = loss
     start = "" if "error_rate" in confidence else " after the first 32 rows"
     better = "" if gain is None else f", {_less(gain[0], gain[1])} than guessing"
-    text = (
-        f"A mean loss from {_short(low)} to {_short(high)} per row{start}{better}, if new rows are like these"
-        f" ({100.0 * level:g} % confidence, valid at every row)."
-    )
+    sure = f"({100.0 * level:g} % confidence, valid at every row)"
+    text = f"A mean loss from {_short(low)} to {_short(high)} per row{start}{better}, {_IF[order]} {sure}."
+    if check is not None and check.get("kind") == "last":
+        is_alarm, last = bool(check.get("alarms")), _short(check["loss"])
+        had = f"the last {int(check['rows']):,} rows, predicted when none of them was learned, had {last}"
+        text += f" But the data change: {had}. Expect this or more." if is_alarm else f" For later rows: {had}."
+    elif check is not None:
+        text += f" The saved model, which does not learn, has {_short(check['loss'])} at rows that it has learned."
     drift = confidence.get("drift")
     row = drift.get("row") if isinstance(drift, Mapping) else None
     if isinstance(row, int):

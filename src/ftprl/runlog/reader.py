@@ -132,6 +132,11 @@ class RunLog:
         )
 
     @property
+    def end(self) -> Event:
+        """The event of its end; an empty one until then."""
+        return next((event for event in reversed(self.other_events) if event["event"] == "end"), {})
+
+    @property
     def loss(self) -> str:
         """The name of the loss."""
         spec = self.settings.get("spec")

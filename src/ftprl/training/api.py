@@ -107,7 +107,8 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
         from ftprl.training.trainer import Trainer
 
         spec, saved = model.engine.spec, None if old is None else old.checkpoint
-        run_settings = RunSettings.of(arguments, saved, receipt=model.engine.receipt)
+        latest = None if old is None else old.history.get("order")
+        run_settings = RunSettings.of(arguments, saved, receipt=model.engine.receipt, latest=latest)
         check_together(
             {
                 **{name: getattr(spec, name, value) for name, value in arguments.items()},

@@ -149,7 +149,7 @@ class RunContext:
             self.options.order_of_rows,
             state.check,
             self.last_drawn,
-            cautions.kept(before.cautions, {one.kind: one.text for one in self.cautions()}, judges=judges),
+            cautions.kept(before.cautions, self.cautions(), judges=judges),
         )
 
     @property

@@ -66,6 +66,7 @@ def settings(model: Model, source: readers.Source, options: RunSettings) -> dict
         "holdout_every": options.holdout,
         "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
         "delay": options.delay,
+        **options.order_of_rows,
         "admit": None if model.admission is None else model.admission.after,
         "receipt": model.engine.receipt,
     }

@@ -4,47 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 _LEAST_LOG_CHANCE = math.log(1e-9)  # of an order that is taken for random
-_LEAST_LOG_CHANCE_OF_END = math.log(1e-4)  # the same for the rows of one class at the end
 _MOST = 10_000  # classes
-
-
-def is_sorted_by_class(labels: NDArray[Any]) -> bool:
-    """Whether the rows of every class follow each other, as no random order would have put them.
-
-    >>> is_sorted_by_class(np.repeat(["a", "b", "c"], 10)), is_sorted_by_class(np.array([1, 1, 2, 2]))
-    (True, False)
-    """
-    blocks = 1 + int(np.count_nonzero(labels[1:] != labels[:-1]))
-    sizes = np.unique(labels, return_counts=True)[1].tolist()
-    return blocks == len(sizes) and _is_unlikely(sizes)
-
-
-def ends_in_one_class(labels: NDArray[Any]) -> bool:
-    """Whether the last rows are all of one class, more of them than one random order in 10,000 has at its end.
-
-    The training rows of a fold of scikit-learn's `StratifiedKFold`, which does not shuffle, end like this: it takes the
-    first rows of each class, and those of one class reach further.
-
-    >>> ends_in_one_class(np.array([0, 1] * 50 + [1] * 20)), ends_in_one_class(np.array([0, 1] * 50 + [1] * 5))
-    (True, False)
-    """
-    if not len(labels):
-        return False
-    is_last = labels == labels[-1]
-    others = np.flatnonzero(~is_last)
-    if not len(others):
-        return False
-    size, run, rows = int(np.count_nonzero(is_last)), len(labels) - 1 - int(others[-1]), len(labels)
-    # Of all orders, the share whose last `run` rows are among the `size` rows of this class.
-    log_chance = math.lgamma(size + 1) - math.lgamma(size - run + 1)
-    log_chance += math.lgamma(rows - run + 1) - math.lgamma(rows + 1)
-    return log_chance < _LEAST_LOG_CHANCE_OF_END
 
 
 def _is_unlikely(sizes: Sequence[int]) -> bool:
@@ -55,7 +21,7 @@ def _is_unlikely(sizes: Sequence[int]) -> bool:
 
 @final
 class LabelBlocks:
-    """The same for rows that come in batches; once a class has come back, nothing is counted any more.
+    """Whether the rows of every class follow each other; once a class has come back, nothing is counted any more.
 
     >>> blocks = LabelBlocks()
     >>> for _ in range(3):

@@ -42,7 +42,8 @@ class TrainingHistory(NamedTuple):
     `monitor` has the numbers of the `RunMonitor`. `delay` is after how many rows labels arrived in the last run that
     had late ones; None without. `order` is that of the rows of the last run, and `check` says how the model predicts
     while it does not learn. `sample` is the loss of the rows that a run learned last, if they are a random draw from
-    more rows than may wait. `cautions` are the warnings of the runs, each with what it is about.
+    more rows than may wait. `cautions` are the warnings of the runs:
+    for what each is about its text and the options that it names.
     """
 
     rows: int = 0
@@ -54,7 +55,7 @@ class TrainingHistory(NamedTuple):
     order: Mapping[str, Any] | None = None
     check: FrozenCheck | None = None
     sample: LossTotals | None = None
-    cautions: Mapping[str, str] = MappingProxyType({})
+    cautions: Mapping[str, list[str]] = MappingProxyType({})
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -108,8 +109,8 @@ class RunState:
     in the end; 0 until it is known. `monitor` sees each row of the first pass; if the
     rows before it were learned by an earlier version, without one, it is not saved: it `is_partial`. `arrived` are the
     totals of rows as they were predicted when they arrived, where they are learned later; those of the engine else.
-    `pass_rows` is `rows` at the start of the present pass. `compared` adds up the losses of the rows that the `check` is
-    compared with, and `quarter` are the totals at the start of the last quarter of the rows in random order;
+    `pass_rows` is `rows` at the start of the present pass. `compared` adds up the losses of the rows that the
+    `check` is compared with, and `quarter` are the totals at the start of the last quarter of the rows in random order;
     `has_overflowed` if there were more rows than may wait.
     """
 

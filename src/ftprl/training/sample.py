@@ -24,7 +24,7 @@ _PARTS = ("entries", "indices", "values", "y", "weight", "kept", "rows")
 
 @final
 class LearnedSample:
-    """A uniform sample of the rows that a run learns, each with its loss when it came, to predict them again at the end.
+    """A uniform sample of the learned rows, each with its loss when it came, to predict them again at the end.
 
     Row t of the learned rows is in it if its 64 random bits are among the smallest.
     """
