@@ -96,7 +96,6 @@ class Model:
 
         spec, progress = self.engine.spec, self.engine.progress
         scales = ", ".join(f"{scale:g}" for scale in spec.scales)
-        means = progress.mean, progress.baseline_mean, progress.improvement
         rows = [
             ("loss", spec.scalar_loss().unit or spec.loss),
             ("learning-rate scales", f"{len(spec.scales)}: {scales}" if spec.several else scales),
