@@ -1,0 +1,131 @@
+"""What a run may say of its rows: in which order they were learned, and how the saved model predicts (docs/order.md).
+
+An `order` is as a model keeps it: `order` is "random" or "given". A `check` is a `FrozenCheck` as JSON values, and a
+`sample` has the mean losses of the rows that were learned last, where these are a random draw from more rows than wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, final
+
+from ftprl.losses import LOSSES
+from ftprl.runlog.yardstick import better, deviances, digits, root_mean_square
+
+Values = Mapping[str, Any]
+
+
+@final
+class Caution(NamedTuple):
+    """A warning of a run: what it is about, the text, and the options that it names."""
+
+    kind: str
+    text: str
+    options: tuple[str, ...] = ()
+
+    @property
+    def is_of_data(self) -> bool:
+        """True if the first rows of the data were enough to find it."""
+        return self.kind == "features" or self.kind.startswith("column ")
+
+
+def measured(loss: str, mean: float, baseline: float | None, improvement: float | None) -> str:
+    """A mean loss by its name, beside that of guessing: of predicting each row from the labels before it alone.
+
+    >>> measured("logistic", 0.45, 0.5, 10.0)
+    'log loss 0.450000, 10.0 % better than guessing (0.500000)'
+    >>> measured("squared", 2.0, 8.0, 75.0)
+    'squared loss 2.000000 (RMSE 2), 75.0 % better than guessing (8.000000, RMSE 4)'
+    """
+    known = LOSSES.get(loss)
+    name = "loss" if known is None else known.unit.removesuffix(" (nats)")
+    has_root = known is not None and known.rmse
+    both = deviances(mean, baseline, improvement) if known is not None and known.has_deviance else None
+    if both is not None:
+        return f"deviance {both[0]:.6g}, {better(improvement or 0.0)} than guessing ({both[1]:.6g})"
+    has_root = known is not None and known.rmse
+    text = f"{name} {digits(mean)}" + (f" (RMSE {root_mean_square(mean):.6g})" if has_root else "")
+    if baseline is None or not math.isfinite(baseline) or improvement is None or not math.isfinite(improvement):
+        return text
+    root = f", RMSE {root_mean_square(baseline):.6g}" if has_root else ""
+    return f"{text}, {better(improvement)} than guessing ({digits(baseline)}{root})"
+
+
+def headline(loss: str, rows: int, order: Values | None, total: Values, sample: Values | None) -> str:
+    """How the rows of a run were predicted; `total` and `sample` have `loss`, `baseline` and `improvement`.
+
+    >>> total = {"loss": 0.45, "baseline": 0.5, "improvement": 10.0}
+    >>> headline("logistic", 1000, {"order": "random"}, total, None)[:61]
+    '1,000 rows in random order, each predicted before it was lear'
+    """
+    many, each = f"{rows:,} row{'s'[: rows != 1]}", "each predicted before it was learned"
+    if sample is not None:
+        drawn = f"{int(sample['rows']):,} of them, drawn at random from all, were learned last"
+        return f"{many}; {drawn}, {each}: {_measured(loss, sample)}"
+    if order is None or order.get("order") != "random":
+        ending = ". This is the loss of a model that goes on learning"
+        return f"{many} in the order of the data, {each}: {_measured(loss, total)}{ending}"
+    return f"{many} in random order, {each}: {_measured(loss, total)}"
+
+
+def _measured(loss: str, means: Values) -> str:
+    return measured(loss, means["loss"], means.get("baseline"), means.get("improvement"))
+
+
+def checked(loss: str, check: Values) -> str:
+    """How the model predicted rows while it did not learn, beside guessing."""
+    rows = f"{int(check['rows']):,}"
+    if check["kind"] == "last":
+        head = f"the last {rows} rows, predicted when none of them was learned"
+    else:
+        came = _plain(loss, check["progressive"], check)
+        head = f"{rows} of these rows, predicted again by the saved model (when they came: {came})"
+    return f"{head}: {measured(loss, check['loss'], check['baseline'], check.get('improvement'))}"
+
+
+def _plain(loss: str, mean: float, check: Values) -> str:
+    """A mean loss alone, in the measure of the others."""
+    known = LOSSES.get(loss)
+    if known is not None and known.has_deviance:
+        return f"{2.0 * (mean - check['least']):.6g}"
+    return f"{digits(mean)} (RMSE {root_mean_square(mean):.6g})" if known is not None and known.rmse else digits(mean)
+
+
+def cautions_of(loss: str, check: Values | None) -> Iterator[Caution]:
+    """Warn of a model that is worse than its run, by what the check found."""
+    if check is None:
+        return
+    alarms = check.get("alarms", ())
+    frozen, random = (_plain(loss, check[name], check) for name in ("loss", "progressive"))
+    if "changed" in alarms:
+        yield Caution(
+            "changed",
+            f"the data change along the file: random rows have a loss of {random}, the last rows {frozen}. Expect the"
+            " latter or more of later rows; train again, or go on with resume=",
+            ("resume",),
+        )
+    if "worse" in alarms and check["kind"] == "last":
+        yield Caution(
+            "worse",
+            "at the last rows the model is worse than guessing: they are unlike the rows before them (sorted data, or a"
+            " drift). Do not use it for later rows without a test",
+        )
+    if "forgotten" in alarms:
+        yield Caution(
+            "forgotten",
+            "the saved model has forgotten earlier rows; it is good only while it goes on learning. To save and apply a"
+            " model, train with order=random",
+            ("order",),
+        )
+
+
+def as_order(order: Values | None) -> str:
+    """The order of the rows as an option line.
+
+    >>> as_order({"order": "random", "order_seed": 0, "waiting": 131072}), as_order(None)
+    ('random, seed 0, waiting 131072', 'given')
+    """
+    if order is None or order.get("order") != "random":
+        return "given"
+    return f"random, seed {order['order_seed']}, waiting {order['waiting']}"
