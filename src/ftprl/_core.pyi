@@ -212,8 +212,9 @@ def largest_deviation(v: float, threshold: float, doublings: int = 0) -> float: 
 
 class CompiledReplay:
     def __init__(self, settings: dict[str, Any], arrays: dict[str, Any]) -> None: ...
-    def learn(
+    def pass_rows(
         self,
+        learns: bool,
         indptr: NDArray[np.int64],
         cell: NDArray[np.int32],
         value: NDArray[np.float64],
@@ -236,6 +237,7 @@ def replayed_offsets(
 class ReplayedBaseline:
     def __init__(self, kind: str, loss: str, tau: float = 0.5, classes: int = 0) -> None: ...
     def learn(self, y: NDArray[np.float64], weight: NDArray[np.float64], losses: NDArray[np.float64]) -> None: ...
+    def predict(self, y: NDArray[np.float64], losses: NDArray[np.float64]) -> None: ...
     @property
     def total(self) -> float: ...
     @property

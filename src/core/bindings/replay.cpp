@@ -28,7 +28,7 @@ using Any = nb::ndarray<nb::c_contig, nb::device::cpu>;
 struct CompiledReplay {
     nb::dict arrays;
     std::int64_t cell_count;
-    int known;  // of several classes, the labels that a row may have; 0 for any
+    int known, columns;  // of several classes, how many labels a row may have that is learned, or predicted; 0 for any
     std::unique_ptr<ftprl::replay::Learner> learner;
 };
 
@@ -125,7 +125,8 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
     }
     auto learner = std::make_unique<Learner>(s, table, totals, labels, mixture, coin, columns);
     return std::make_unique<CompiledReplay>(CompiledReplay{std::move(arrays), static_cast<std::int64_t>(cell_count),
-                                                           s.loss->has_classes() ? s.known : 0, std::move(learner)});
+                                                           s.loss->has_classes() ? s.known : 0,
+                                                           s.loss->has_classes() ? s.columns() : 0, std::move(learner)});
 }
 
 void check_cells(const CompiledReplay& self, const Column<std::int32_t>& cell, const Column<double>& value) {
@@ -136,9 +137,10 @@ void check_cells(const CompiledReplay& self, const Column<std::int32_t>& cell, c
     }
 }
 
-void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Column<std::int32_t>& cell,
-           const Column<double>& value, const Column<double>& y, const Column<double>& weight, Numbers losses,
-           Numbers predictions) {
+// Predict rows, and learn them if `learns`.
+void pass_rows(CompiledReplay& self, bool learns, const Column<std::int64_t>& indptr, const Column<std::int32_t>& cell,
+               const Column<double>& value, const Column<double>& y, const Column<double>& weight, Numbers losses,
+               Numbers predictions) {
     const auto rows = static_cast<std::int64_t>(y.size());
     check_length("losses", losses.size(), rows);
     check_length("predictions", predictions.size(), rows);
@@ -151,16 +153,18 @@ void learn(CompiledReplay& self, const Column<std::int64_t>& indptr, const Colum
         if (ends[r] < 0 || ends[r] > ends[r + 1] || ends[r + 1] > entries)
             throw nb::value_error("indptr needs to rise");
         const double label = y.data()[r];
-        if (self.known > 0 && weight.data()[r] > 0.0 && label == label && !(label >= 0.0 && label < self.known))
+        const int most = learns ? self.known : self.columns;
+        if (most > 0 && weight.data()[r] > 0.0 && label == label && !(label >= 0.0 && label < most))
             throw nb::value_error("y needs to be the number of a class that is known");
     }
     const nb::gil_scoped_release free;
     for (std::int64_t r = 0; r < rows; ++r) {
         if (!(weight.data()[r] > 0.0) || y.data()[r] != y.data()[r]) continue;
         const std::int64_t from = ends[r];
-        losses.data()[r] = self.learner->learn(
-            {cell.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r], weight.data()[r]},
-            predictions.data()[r]);
+        const ftprl::replay::Row row{cell.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r],
+                                     weight.data()[r]};
+        double& prediction = predictions.data()[r];
+        losses.data()[r] = learns ? self.learner->learn(row, prediction) : self.learner->score(row, prediction);
     }
 }
 
@@ -184,10 +188,11 @@ void learn_offsets(const std::string& name, double tau, Numbers facts, const Col
 void ftprl::bindings::bind_replay(nb::module_& m) {
     nb::class_<CompiledReplay>(m, "CompiledReplay", "A second learner for verify; it writes into arrays of the caller.")
         .def(nb::new_(&make), nb::arg("settings"), nb::arg("arrays"))
-        .def("learn", &learn, nb::arg("indptr").noconvert(), nb::arg("cell").noconvert(), nb::arg("value").noconvert(),
-             nb::arg("y").noconvert(), nb::arg("weight").noconvert(), nb::arg("losses").noconvert(),
-             nb::arg("predictions").noconvert(),
-             "Predict and learn rows; losses are written, and predictions unless the loss is the log loss.");
+        .def("pass_rows", &pass_rows, nb::arg("learns"), nb::arg("indptr").noconvert(), nb::arg("cell").noconvert(),
+             nb::arg("value").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+             nb::arg("losses").noconvert(), nb::arg("predictions").noconvert(),
+             "Predict rows, and learn them if `learns`; losses are written, and predictions unless the loss is the log "
+             "loss.");
     m.def("replayed_offsets", &learn_offsets, nb::arg("loss"), nb::arg("tau"), nb::arg("facts").noconvert(),
           nb::arg("y").noconvert(), nb::arg("weight").noconvert(), nb::arg("offsets").noconvert(),
           nb::arg("shares").noconvert(),

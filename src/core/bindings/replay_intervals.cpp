@@ -27,23 +27,36 @@ const ftprl::replay::Loss* loss_of(const std::string& name, int classes) {
     return classes > 0 ? nullptr : &ftprl::replay::loss_named(name);
 }
 
-void learn_labels(Baseline& self, const Column<double>& y, const Column<double>& weight, Target<1> losses,
-                  int classes) {
-    const auto rows = static_cast<std::int64_t>(y.size());
-    check_length("weight", weight.size(), rows);
-    check_length("losses", losses.size(), rows);
-    for (std::int64_t r = 0; r < rows; ++r) {
-        if (classes > 0 && !(y.data()[r] >= 0.0 && y.data()[r] < classes))
-            throw nb::value_error("y needs to be the number of a class");
-    }
-    for (std::int64_t r = 0; r < rows; ++r) losses.data()[r] = self.learn(y.data()[r], weight.data()[r]);
-}
-
 // The baseline, with what its arguments are checked by.
 struct ReplayedBaseline {
     int classes;
     Baseline baseline;
 };
+
+void check_labels(const ReplayedBaseline& self, const Column<double>& y) {
+    for (std::size_t r = 0; r < y.size(); ++r) {
+        if (self.classes > 0 && !(y.data()[r] >= 0.0 && y.data()[r] < self.classes))
+            throw nb::value_error("y needs to be the number of a class");
+    }
+}
+
+void learn_labels(ReplayedBaseline& self, const Column<double>& y, const Column<double>& weight, Target<1> losses) {
+    const auto rows = static_cast<std::int64_t>(y.size());
+    check_length("weight", weight.size(), rows);
+    check_length("losses", losses.size(), rows);
+    check_labels(self, y);
+    for (std::int64_t r = 0; r < rows; ++r) losses.data()[r] = self.baseline.learn(y.data()[r], weight.data()[r]);
+}
+
+// The loss and the least loss of each row.
+void predict_labels(const ReplayedBaseline& self, const Column<double>& y, Target<2> losses) {
+    check_pairs(losses, static_cast<std::int64_t>(y.size()));
+    check_labels(self, y);
+    for (std::size_t r = 0; r < y.size(); ++r) {
+        losses.data()[2 * r] = self.baseline.predict(y.data()[r]);
+        losses.data()[2 * r + 1] = self.baseline.least_of(y.data()[r]);
+    }
+}
 
 void add_rows(Intervals& self, const Column<double>& losses, const Column<double>& baselines,
               const Column<double>& predictions, const Column<double>& y, const Column<double>& weight) {
@@ -96,13 +109,10 @@ void ftprl::bindings::bind_replay_intervals(nb::module_& m) {
                     ReplayedBaseline{classes, ftprl::replay::Baseline(kind, loss_of(loss, classes), tau, classes)};
             },
             nb::arg("kind"), nb::arg("loss"), nb::arg("tau") = 0.5, nb::arg("classes") = 0)
-        .def(
-            "learn",
-            [](ReplayedBaseline& self, const Column<double>& y, const Column<double>& weight, Target<1> losses) {
-                learn_labels(self.baseline, y, weight, losses, self.classes);
-            },
-            nb::arg("y").noconvert(), nb::arg("weight").noconvert(), nb::arg("losses").noconvert(),
-            "Predict and learn labels, all of them with a weight; the losses are written.")
+        .def("learn", &learn_labels, nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
+             nb::arg("losses").noconvert(), "Predict and learn labels, all of them with a weight; the losses are written.")
+        .def("predict", &predict_labels, nb::arg("y").noconvert(), nb::arg("losses").noconvert(),
+             "Predict labels; the loss and the least possible loss of each row are written.")
         .def_prop_ro("total", [](const ReplayedBaseline& self) { return self.baseline.total(); })
         .def_prop_ro("least", [](const ReplayedBaseline& self) { return self.baseline.least(); });
     nb::class_<Intervals>(m, "ReplayedIntervals", "What to expect of rows to come, computed once more for verify.")

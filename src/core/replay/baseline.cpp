@@ -26,9 +26,13 @@ Baseline::Kind Baseline::kind_named(const std::string& name) {
 double Baseline::learn(double y, double weight) {
     const double own = score(y, weight), value = loss_ == nullptr ? -own : loss_->value(own, y, tau_);
     total_ += weight * value;
-    if (kind_ == Kind::log_mean && y > 0.0) least_ += weight * loss_->value(std::log(y), y, tau_);
+    least_ += weight * least_of(y);
     rows_ += 1.0;
     return value;
+}
+
+double Baseline::least_of(double y) const {
+    return kind_ == Kind::log_mean && y > 0.0 ? loss_->value(std::log(y), y, tau_) : 0.0;
 }
 
 double Baseline::score(double y, double weight) {

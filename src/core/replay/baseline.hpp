@@ -16,6 +16,9 @@ public:
 
     // Predicts and then learns a label with a weight above 0; returns its loss.
     double learn(double y, double weight);
+    // The loss that `learn` would return, and the least loss that any prediction has; nothing is learned.
+    double predict(double y) const { return Baseline(*this).learn(y, 1.0); }
+    double least_of(double y) const;
 
     double total() const { return total_; }
     double least() const { return least_; }  // the least loss that any predictions have, where that is not 0

@@ -110,6 +110,15 @@ void Learner::raise(const Row& row) {
     }
 }
 
+// The units of the row's features as they are.
+template <class T>
+void Learner::look_up(const Row& row) {
+    for (std::int64_t i = 0; i < row.size; ++i) {
+        unit_[i] = static_cast<double>(at<T>(cells_.unit, row.cell[i]));
+        kappa_[i] = s_.loss->kinked ? static_cast<double>(at<T>(cells_.kappa, row.cell[i])) : 1.0;
+    }
+}
+
 // The weight of each entry and lane, and the intercept's.
 template <class T>
 void Learner::play_cells(const Row& row) {
@@ -158,7 +167,7 @@ double Learner::together(const double* terms, std::int64_t count) const {
     return sum;
 }
 
-void Learner::play(const Row& row, double offset) {
+void Learner::play(const Row& row, double offset, bool learns) {
     const int lanes = s_.lanes();
     const auto size = static_cast<std::size_t>(row.size);
     if (unit_.size() < size) {
@@ -168,7 +177,11 @@ void Learner::play(const Row& row, double offset) {
         x_.resize(size * lanes);
         terms_.resize(size * SUMS);
     }
-    s_.wide ? raise<double>(row) : raise<float>(row);
+    if (learns) {
+        s_.wide ? raise<double>(row) : raise<float>(row);
+    } else {
+        s_.wide ? look_up<double>(row) : look_up<float>(row);
+    }
     s_.wide ? play_cells<double>(row) : play_cells<float>(row);
     for (int lane = 0; lane < lanes; ++lane) {
         for (std::int64_t i = 0; i < row.size; ++i) terms_[i] = x_[lane * row.size + i] * row.value[i];
@@ -303,12 +316,12 @@ void Learner::step(const Row& row, const double* slopes, double psi, double kapp
 
 // The coin's score; the bets of the row are left in bets_.
 template <class T>
-double Learner::coin_score(const Row& row) {
+double Learner::coin_score(const Row& row, bool learns) {
     bets_.resize(static_cast<std::size_t>(row.size));
     const double bound = coin_.base[4];
     for (std::int64_t i = 0; i < row.size; ++i) {
         T* own = static_cast<T*>(coin_.cells) + 4 * static_cast<std::int64_t>(row.cell[i]);
-        own[3] = std::max(own[3], static_cast<T>(std::fabs(row.value[i])));
+        if (learns) own[3] = std::max(own[3], static_cast<T>(std::fabs(row.value[i])));
         const double theta = own[0], sizes = own[1], won = own[2], most_lost = static_cast<double>(own[3]) * bound;
         const double held = most_lost * (most_lost + sizes);
         bets_[i] = held > 0.0 ? (WEALTH + won) * theta / held : 0.0;
@@ -374,12 +387,28 @@ bool Learner::learn_labelled(const Row& row, RowExperts& x, double& prediction, 
     return own.teaches;
 }
 
-double Learner::learn(const Row& row, double& prediction) {
-    play(row, labels_->offset);
-    const bool coin = coin_.cells != nullptr, dense = columns_.counts != nullptr;
+RowExperts Learner::experts_of(const Row& row, bool learns) {
     RowExperts x{columns_, 0.0, 0.0, {}};
-    if (coin) x.bet = s_.wide ? coin_score<double>(row) : coin_score<float>(row);
-    if (dense) read_columns(columns_, row, x.inputs);
+    if (coin_.cells != nullptr) x.bet = s_.wide ? coin_score<double>(row, learns) : coin_score<float>(row, learns);
+    if (columns_.counts != nullptr) read_columns(columns_, row, x.inputs, learns);
+    return x;
+}
+
+double Learner::score(const Row& row, double& prediction) {
+    play(row, labels_->offset, false);
+    const RowExperts x = experts_of(row, false);
+    if (s_.loss->has_classes()) return score_classes(s_, mixture_, scores_.data(), x, row.y, prediction);
+    if (!s_.labelled())
+        return several_ ? score_mixture(s_, mixture_, scores_.data(), x, row.y) : loss_value(s_, scores_[0], row.y);
+    prediction = several_ ? predict_label(s_, mixture_, *labels_, scores_.data(), x)
+                          : cut(scores_[0], labels_->low, labels_->high);
+    return loss_value(s_, prediction, row.y);
+}
+
+double Learner::learn(const Row& row, double& prediction) {
+    play(row, labels_->offset, true);
+    const bool coin = coin_.cells != nullptr, dense = columns_.counts != nullptr;
+    RowExperts x = experts_of(row, true);
     totals_.tallies[2] += 1.0;
     double value = 0.0;
     bool teaches = true;

@@ -107,15 +107,21 @@ public:
 
     // One row, all of it; returns the loss of the prediction, and unless the loss is the log loss the prediction.
     double learn(const Row& row, double& prediction);
+    // Predict a row and learn nothing from it; returns what `learn` does. Cells that were not met have number 0.
+    double score(const Row& row, double& prediction);
 
 private:
-    // The score of each lane from this offset, and what a slope of 1 moves it by.
-    void play(const Row& row, double offset);
+    // The score of each lane from this offset, and what a slope of 1 moves it by; `learns` is false for a row that is
+    // only predicted, which leaves the units of its features as they are.
+    void play(const Row& row, double offset, bool learns);
+    RowExperts experts_of(const Row& row, bool learns);
     double together(const double* terms, std::int64_t count) const;
     // By slopes times weights, counted in psi, with weights in kappa.
     void step(const Row& row, const double* slopes, double psi, double kappa);
     template <class T>
     void raise(const Row& row);
+    template <class T>
+    void look_up(const Row& row);
     template <class T>
     void play_cells(const Row& row);
     template <class T>
@@ -130,7 +136,7 @@ private:
     void sum_up(int lane, std::int64_t entries);
     void add_lanes();
     template <class T>
-    double coin_score(const Row& row);
+    double coin_score(const Row& row, bool learns);
     template <class T>
     void learn_coin(const Row& row, double slope);
     template <class T>
@@ -185,12 +191,18 @@ struct RowExperts {
 // with the others, which learn the label of the row as well.
 double learn_mixture(const Settings& s, const MixtureState& state, const double* scores, RowExperts& x, double y,
                      double weight, double t);
+// The prediction of the mixture with any loss but the log loss; its loss with the log loss.
+double predict_label(const Settings& s, const MixtureState& m, const LabelState& labels, const double* scores,
+                     const RowExperts& x);
+double score_mixture(const Settings& s, const MixtureState& m, const double* scores, const RowExperts& x, double y);
 LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelState& labels, const double* scores,
                                 RowExperts& x, double y, double weight, double t, double& prediction);
 
 // The loss of the mixture of several classes, which then learns the row, and the slopes of all lanes for a weight of 1.
 double learn_classes(const Settings& s, const MixtureState& m, const double* scores, RowExperts& x, const Row& row,
                      std::int64_t t, double* slopes, double& prediction);
+double score_classes(const Settings& s, const MixtureState& m, const double* scores, const RowExperts& x, double y,
+                     double& prediction);
 
 // The part of the weights that is shared out after row t.
 double share_after(double t);
@@ -212,8 +224,8 @@ void stack_step(const MixtureState& m, const RowExperts& x, double* v, int size,
 inline bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 void add_block(const MixtureState& m, const double* losses, double weight, int K, std::int64_t t);
 
-// A 1 and the values of the active columns, in deviations from their means; the row is counted.
-void read_columns(const ColumnState& c, const Row& row, double* inputs);
+// A 1 and the values of the active columns, in deviations from their means; a row that is learned is counted.
+void read_columns(const ColumnState& c, const Row& row, double* inputs, bool learns);
 double columns_score(const ColumnState& c, const double* inputs);
 void columns_step(const ColumnState& c, const double* v, double slope, double b, double weight);
 // At powers of two of the rows: columns that are rare go, watched ones that are dense stay.

@@ -138,30 +138,56 @@ std::vector<double> stacked_scores(const Settings& s, const MixtureState& m, con
     return scores;
 }
 
+// What the scales and the stack make of a row.
+struct ClassOpinions {
+    Softmax own;
+    std::vector<double> seen;  // by the stack
+
+    ClassOpinions(const Settings& s, const MixtureState& m, const double* scores, const RowExperts& x)
+        : own(s.columns(), s.count() + (s.stacked ? 1 : 0)), seen(s.copies.size() * s.count()) {
+        const int K = s.count();
+        for (int k = 0; k < K; ++k) own.set(k, scores + k, K, s.copies);
+        for (int c = 0; c < s.columns(); ++c) {
+            for (int k = 0; k < K; ++k) seen[std::size_t(c) * K + k] = std::max(own.log_of(c, k), -STACK_CUT);
+        }
+        if (s.stacked) own.set(K, stacked_scores(s, m, x, seen).data(), 1, s.copies);
+    }
+
+    // The loss of the mixture for class y, and of each expert.
+    double loss(const MixtureState& m, int y, double* losses, bool& is_direct) {
+        for (int j = 0; j < own.experts; ++j) losses[j] = -own.log_of(y, j);
+        const double chance = own.mixed(y, m.w);
+        is_direct = chance >= LEAST_CHANCE;
+        return is_direct ? -std::log(chance) : mixed_loss(m, losses, own.experts);
+    }
+};
+
 }  // namespace
+
+double score_classes(const Settings& s, const MixtureState& m, const double* scores, const RowExperts& x, double y,
+                     double& prediction) {
+    ClassOpinions o(s, m, scores, x);
+    prediction = predicted(o.own, m.w, s.known_before);
+    double losses[MOST + 1];
+    bool is_direct = false;
+    return o.loss(m, static_cast<int>(y), losses, is_direct);
+}
 
 double learn_classes(const Settings& s, const MixtureState& m, const double* scores, RowExperts& x, const Row& row,
                      std::int64_t t, double* slopes, double& prediction) {
     const int K = s.count(), C = s.columns(), n = K + (s.stacked ? 1 : 0), y = static_cast<int>(row.y);
-    Softmax own(C, n);
-    std::vector<double> seen(std::size_t(C) * K);  // by the stack
-    for (int k = 0; k < K; ++k) own.set(k, scores + k, K, s.copies);
-    for (int c = 0; c < C; ++c) {
-        for (int k = 0; k < K; ++k) seen[std::size_t(c) * K + k] = std::max(own.log_of(c, k), -STACK_CUT);
-    }
-    if (s.stacked) own.set(K, stacked_scores(s, m, x, seen).data(), 1, s.copies);
+    ClassOpinions opinions(s, m, scores, x);
+    Softmax& own = opinions.own;
     prediction = predicted(own, m.w, s.known_before);
-    double losses[MOST + 1];
-    for (int j = 0; j < n; ++j) losses[j] = -own.log_of(y, j);
     admit(m, row.weight, n);
-    const double chance = own.mixed(y, m.w);
-    const bool directly = chance >= LEAST_CHANCE;
-    const double loss = directly ? -std::log(chance) : mixed_loss(m, losses, n);
+    double losses[MOST + 1];
+    bool directly = false;
+    const double loss = opinions.loss(m, y, losses, directly);
     for (int j = 0; j < n; ++j) m.totals[j] += row.weight * losses[j];
     if (n > 1) weigh(m, losses, directly ? &own.chance_of(y, 0) : nullptr, row.weight, static_cast<double>(t), n);
     if (s.stacked) {
         const double weight = std::min(row.weight, HEAVIEST);
-        learn_stack(s, m, seen, own, y, weight);
+        learn_stack(s, m, opinions.seen, own, y, weight);
         if (x.columns.started()) step_columns(x, own, y, weight);
     }
     add_block(m, losses, row.weight, K, t);

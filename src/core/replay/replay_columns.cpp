@@ -47,10 +47,10 @@ void watch(double* column, bool met, double value, double rows) {
 
 }  // namespace
 
-void read_columns(const ColumnState& c, const Row& row, double* inputs) {
-    c.counts[ROWS] += 1.0;
+void read_columns(const ColumnState& c, const Row& row, double* inputs, bool learns) {
+    if (learns) c.counts[ROWS] += 1.0;
     inputs[0] = 1.0;
-    for (int j = 0; j < c.active() + c.watched(); ++j) {
+    for (int j = 0; j < c.active() + (learns ? c.watched() : 0); ++j) {
         double *column = fact_of(c, j), value = 0.0;
         bool met = false;
         for (std::int64_t i = 0; i < row.size; ++i) {
@@ -58,7 +58,7 @@ void read_columns(const ColumnState& c, const Row& row, double* inputs) {
             met = true;
             value = row.value[i];
         }
-        column[MET] += met ? 1.0 : 0.0;
+        column[MET] += met && learns ? 1.0 : 0.0;
         if (j < c.active()) {
             inputs[j + 1] = cut((value - column[CENTRE]) / column[DEVIATION], -DEVIATIONS, DEVIATIONS);
         } else {

@@ -184,6 +184,11 @@ void learn_stack(const Settings& s, const MixtureState& m, const LabelState& lab
 
 }  // namespace
 
+double predict_label(const Settings& s, const MixtureState& m, const LabelState& labels, const double* scores,
+                     const RowExperts& x) {
+    return opinions(s, m, labels, scores, x).prediction;
+}
+
 LabelledRow learn_label_mixture(const Settings& s, const MixtureState& m, LabelState& labels, const double* scores,
                                 RowExperts& x, double y, double weight, double t, double& prediction) {
     const Opinions o = opinions(s, m, labels, scores, x);

@@ -48,6 +48,41 @@ void learn_stack(const Settings& s, const MixtureState& m, const double* scores,
     stack_step(m, x, v, s.count(), 1.0, log_slope(f, y), weight * std::max(p * (1.0 - p), FLATTEST), weight);
 }
 
+// The losses of all experts for a row, and the chances they give its label.
+struct Opinions {
+    double losses[MOST + 2] = {}, chances[MOST + 2] = {}, stack = 0.0;
+    int count;
+
+    Opinions(const Settings& s, const MixtureState& m, const double* scores, const RowExperts& x, double y)
+        : count(s.count() + (s.stacked ? 1 : 0) + (s.coin ? 1 : 0)) {
+        const int K = s.count();
+        double experts[MOST + 2] = {};
+        const double* u = x.columns.started() ? x.columns.u : m.u;
+        for (int k = 0; k < K; ++k) experts[k] = scores[k];
+        for (int k = 0; s.stacked && k < K; ++k) stack += u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);
+        if (x.columns.started()) stack = stack + columns_score(x.columns, x.inputs);
+        if (s.stacked) experts[K] = stack;
+        if (s.coin) experts[count - 1] = x.bet;
+        for (int j = 0; j < count; ++j) {
+            losses[j] = log_loss(experts[j], y);
+            chances[j] = chance_of(y * experts[j]);
+        }
+    }
+};
+
+// The loss of the mixture, from the chance that it gives the label unless that is too small.
+struct MixedLoss {
+    bool is_direct;
+    double value;
+
+    MixedLoss(const Opinions& o, const MixtureState& m) {
+        double total = 0.0;
+        for (int j = 0; j < o.count; ++j) total += m.w[j] * o.chances[j];
+        is_direct = total >= LEAST_CHANCE;
+        value = is_direct ? -std::log(total) : mixed_loss(m, o.losses, o.count);
+    }
+};
+
 }  // namespace
 
 double share_after(double t) { return std::min(LARGEST_SHARE, 1.0 / (t + 1.0)); }
@@ -121,30 +156,21 @@ void stack_step(const MixtureState& m, const RowExperts& x, double* v, int size,
     columns_step(x.columns, v, slope, curvature, weight);
 }
 
+double score_mixture(const Settings& s, const MixtureState& m, const double* scores, const RowExperts& x, double y) {
+    return MixedLoss(Opinions(s, m, scores, x, y), m).value;
+}
+
 double learn_mixture(const Settings& s, const MixtureState& m, const double* scores, RowExperts& x, double y,
                      double weight, double t) {
-    const int K = s.count(), n = K + (s.stacked ? 1 : 0) + (s.coin ? 1 : 0);
-    double experts[MOST + 2] = {}, losses[MOST + 2] = {}, chances[MOST + 2] = {}, total = 0.0, stack = 0.0;
-    const double* u = x.columns.started() ? x.columns.u : m.u;
-    for (int k = 0; k < K; ++k) experts[k] = scores[k];
-    for (int k = 0; s.stacked && k < K; ++k) stack += u[k] * cut(scores[k], -STACK_CUT, STACK_CUT);
-    if (x.columns.started()) stack = stack + columns_score(x.columns, x.inputs);
-    if (s.stacked) experts[K] = stack;
-    if (s.coin) experts[n - 1] = x.bet;
-    for (int j = 0; j < n; ++j) losses[j] = log_loss(experts[j], y);
-    admit(m, weight, n);
-    for (int j = 0; j < n; ++j) {
-        chances[j] = chance_of(y * experts[j]);
-        total += m.w[j] * chances[j];
-    }
-    const bool directly = total >= LEAST_CHANCE;
-    const double loss = directly ? -std::log(total) : mixed_loss(m, losses, n);
-    weigh(m, losses, directly ? chances : nullptr, weight, t, n);
-    if (s.stacked) learn_stack(s, m, scores, x, stack, y, weight);
+    const Opinions o(s, m, scores, x, y);
+    admit(m, weight, o.count);
+    const MixedLoss mixed(o, m);
+    weigh(m, o.losses, mixed.is_direct ? o.chances : nullptr, weight, t, o.count);
+    if (s.stacked) learn_stack(s, m, scores, x, o.stack, y, weight);
     if (s.coin) x.slope = weight * log_slope(x.bet, y);
-    for (int j = 0; j < n; ++j) m.totals[j] += weight * losses[j];
-    add_block(m, losses, weight, K, static_cast<std::int64_t>(t));
-    return loss;
+    for (int j = 0; j < o.count; ++j) m.totals[j] += weight * o.losses[j];
+    add_block(m, o.losses, weight, s.count(), static_cast<std::int64_t>(t));
+    return mixed.value;
 }
 
 }  // namespace ftprl::replay

@@ -104,7 +104,7 @@ ORDER = either(  # of the rows of a run
     fields({"order": one_of("given"), "order_seed": _64_BIT}),
     fields({"order": one_of("random"), "order_seed": _64_BIT, "waiting": whole(1, 2**40)}),
 )
-CHECK = fields(  # of `ftprl.training.frozen.FrozenCheck`
+CHECK = fields(  # of `ftprl.linear.frozen.FrozenCheck`
     {
         "kind": one_of("last", "again"),
         "rows": whole(1),
@@ -229,6 +229,10 @@ RUN = fields(
         "skip": flag,
         "rows": whole(),
         "bad_rows": whole(),
+        "order": one_of("given", "random"),
+        "order_seed": whole(),
+        "waiting": whole(1),
+        "check": either(nothing, CHECK),
     }
 )
 SHARED = fields({"regret": number(), "bound": number()})

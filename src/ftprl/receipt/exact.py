@@ -299,7 +299,7 @@ class Problem:
             # With an offset, which follows the labels, every pass has rows of its own.
             passes, times = (run["passes"], 1) if self._loss.has_offset else (1, run["passes"])
             for _ in range(passes):
-                for batch, _ in self._data.batches(number, before):
+                for batch, _, _ in self._data.in_order(number, before):
                     labels = self._labels(batch)
                     learned = (batch.weight > 0) & (labels == labels)
                     y, weight = labels[learned], batch.weight[learned] * times

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,23 @@ from ftprl.data.files import expand, lasts, shown
 from ftprl.errors import InvalidInput
 from ftprl.linear.spec import LIMIT, Spec
 from ftprl.receipt.digest import BatchDigest, digest_of_file
+from ftprl.receipt.row_order import KeyedRows, ReplayedOrder
 
 Run = Mapping[str, Any]
+Rows = NDArray[np.bool_]
+
+
+@final
+class Part(NamedTuple):
+    """Rows that are learned one after the other.
+
+    Those that waited have a stage: "compared" with the `checked` rows, which are predicted before the "third" quarter,
+    and the "last" quarter.
+    """
+
+    batch: Batch
+    stage: str
+    checked: Batch | None
 
 
 @final
@@ -85,18 +100,37 @@ class LearnedData:
                 f" {digest['sha256'][:12]}...; pass the same files, in their order."
             )
 
-    def batches(self, number: int, before: int) -> Iterator[tuple[Batch, NDArray[np.bool_]]]:
-        """One pass of run `number`, held-out rows and rows that cannot be learned with weight 0; and which these are.
+    def in_order(
+        self, number: int, before: int, arrive: Callable[[Batch, Rows], tuple[Batch, Rows]] | None = None
+    ) -> Iterator[Part]:
+        """Yield the rows of one pass of run `number` as they are learned, held-out rows with weight 0.
 
-        `before` is the number of rows that earlier runs met for the first time.
+        `before` is the number of rows that earlier runs met for the first time. `arrive` gets the rows in the order of
+        the data and which of them cannot be learned; it returns the rows and which are left out.
         """
         run = self.runs[number]
+        order = None
+        if run["order"] == "random":
+            order = ReplayedOrder(run["order_seed"], run["waiting"], float64=self.spec.float64)
+
+        def part(rows: KeyedRows, stage: str = "", checked: KeyedRows | None = None) -> Part:
+            weight = rows.batch.weight.copy()
+            if run["holdout"] is not None:
+                weight[(rows.numbers + before + 1) % run["holdout"] == 0] = 0.0
+            batch = None if checked is None or not len(checked) else checked.batch
+            return Part(rows.batch.replaced(weight=weight), stage, batch)
+
         for batch, _ in self.sources[number].read(threads=0):
             unfit = ~_fits(batch, self.spec) if run["skip"] else np.zeros(len(batch), np.bool_)
-            weight = np.where(unfit, 0.0, batch.weight)
-            if run["holdout"] is not None:
-                weight[-(before + batch.first_row + 1) % run["holdout"] :: run["holdout"]] = 0.0
-            yield batch.replaced(weight=weight), unfit
+            batch, left_out = (batch, unfit) if arrive is None else arrive(batch, unfit)
+            rows = KeyedRows.of(batch.replaced(weight=np.where(unfit, 0.0, batch.weight)))
+            yield part(rows if order is None else order.add(rows.where(~left_out)))
+        if order is not None:
+            due, last = order.finish()
+            yield part(due)
+            ends = (0, last.compared_at, last.check_at, last.last_at, len(last.rows))
+            for stage, start, end in zip(("", "compared", "third", "last"), ends, ends[1:], strict=False):
+                yield part(last.rows.between(start, end), stage, last.checked if stage == "third" else None)
 
 
 def _are_sources(data: Any) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ftprl.data import Batch, Source
 from ftprl.errors import BadModel
+from ftprl.linear.frozen import FrozenCheck
 from ftprl.linear.model import Model
 from ftprl.receipt.certificate import StreamCertificate, running_certificate
 from ftprl.receipt.digest import BatchDigest, FileDigests
@@ -68,8 +69,19 @@ class ReceiptRecorder:
         proved = {"floor": certificate.curve.to_dict(), "rates": rates}
         return {"receipt": certificate.brief(), **proved} | ({} if bins is None else {"calibration": bins.tolist()})
 
-    def finish(self, *, passes: int, holdout: int | None, rows: int, bad_rows: int) -> None:
-        """Remember which data this run read, and how."""
+    def finish(
+        self,
+        *,
+        passes: int,
+        holdout: int | None,
+        rows: int,
+        bad_rows: int,
+        order: str,
+        order_seed: int,
+        waiting: int,
+        check: FrozenCheck | None,
+    ) -> None:
+        """Remember which data this run read, how, and in what order it learned the rows."""
         assert self._digests is not None
         of_files, digests = isinstance(self._digests, FileDigests), self._digests.result()
         run = {
@@ -80,6 +92,10 @@ class ReceiptRecorder:
             "skip": self._source.skips_bad_rows,
             "rows": rows,
             "bad_rows": bad_rows,
+            "order": order,
+            "order_seed": order_seed,
+            "waiting": waiting,
+            "check": None if check is None else check.to_dict(),
         }
         self.provenance = self.provenance.with_run(run)
         self._model.provenance = self.provenance.to_dict()

@@ -18,7 +18,7 @@ from ftprl.data import Batch
 from ftprl.linear.mixture import WINDOW, has_lost, is_review, leader_of, mixture_of, next_review, window_of
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
-from ftprl.receipt.bounds_replay import BoundReplay
+from ftprl.receipt.bounds_replay import BoundChange, BoundReplay
 from ftprl.receipt.coordinates import AT_ONCE, Coordinates, played
 from ftprl.receipt.replay_arrays import LABELS, MIXTURE, ReplayArrays
 
@@ -47,6 +47,7 @@ class Replay:
         # Where a slot's cell is stored; 0 means nowhere yet.
         self._cell_number, self._met = np.zeros(spec.dim, np.int32), 1
         self._bounds = BoundReplay(spec) if spec.bounds else None
+        self._has_met = False  # names are met before rows are learned
         self.arrays = ReplayArrays(spec, len(self.copies))
 
     # ---- the state that a certificate is computed from ----
@@ -166,7 +167,7 @@ class Replay:
         if self._bounds is None:
             self._learn(batch, out)
             return out[0, learned], out[1, learned]
-        changes = self._bounds.changes(batch)
+        changes = [] if self._has_met else self._bounds.changes(batch)
         cells, first = np.unique(batch.indices, return_index=True)
         begins = dict(zip(cells.tolist(), first.tolist(), strict=True))
         done = 0
@@ -174,11 +175,32 @@ class Replay:
             if begins.get(change.cell, len(batch.indices)) < batch.indptr[change.row]:  # an earlier row goes without
                 self._learn(batch[done : change.row], out[:, done : change.row])
                 done = max(done, change.row)
-            self._number_cells(np.array([change.cell], np.uint32))
-            at = self._cell_number[change.cell]
-            self.arrays["lower"][at], self.arrays["upper"][at] = change.lower, change.upper
+            self._bound(change)
         self._learn(batch[done:], out[:, done:])
         return out[0, learned], out[1, learned]
+
+    def meet_names(self, batch: Batch) -> None:
+        """Note the names of rows that are learned later, in another order, which may bound weights."""
+        self._has_met = True
+        for change in [] if self._bounds is None else self._bounds.changes(batch):
+            self._bound(change)
+
+    def _bound(self, change: BoundChange) -> None:
+        self._number_cells(np.array([change.cell], np.uint32))
+        at = self._cell_number[change.cell]
+        self.arrays["lower"][at], self.arrays["upper"][at] = change.lower, change.upper
+
+    def score(self, batch: Batch) -> Vector:
+        """Return the losses of rows that are predicted and not learned, all with a label and a weight."""
+        losses, predictions = np.zeros((2, len(batch)))
+        cells, values = self._cell_number[batch.indices], batch.values.astype(np.float64)
+        y = np.minimum(batch.y, len(self.copies) - 1.0) if self.loss.has_classes else batch.y
+        self._core(self.known).pass_rows(False, *(batch.indptr, cells, values, y, batch.weight), *(losses, predictions))
+        return losses
+
+    def _core(self, known_before: int) -> CompiledReplay:
+        settings = {"copies": self.copies.tolist(), "known_before": known_before, "known": self.known}
+        return CompiledReplay(settings_of(self.spec) | settings, self.arrays.all)
 
     def _learn(self, batch: Batch, out: Vector) -> None:
         learned = (batch.weight > 0) & (batch.y == batch.y)
@@ -190,15 +212,13 @@ class Replay:
             if self.loss.has_classes and learned[done] and batch.y[done] >= known:
                 self._add_classes(int(batch.y[done]) + 1)
             end = done + self._rows_at_once(batch.y[done:], learned[done:])
-            core = CompiledReplay(
-                settings_of(self.spec) | {"copies": self.copies.tolist(), "known_before": known, "known": self.known},
-                self.arrays.all,
-            )
             ends = batch.indptr[done : end + 1]
             entries, rows = slice(ends[0], ends[-1]), slice(done, end)
             losses, predictions = out[:, rows]
-            core.learn(
-                ends - ends[0], at[entries], values[entries], batch.y[rows], batch.weight[rows], losses, predictions
+            self._core(known).pass_rows(
+                True,
+                *(ends - ends[0], at[entries], values[entries], batch.y[rows], batch.weight[rows]),
+                *(losses, predictions),
             )
             done = end
             self._review()

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ftprl._core import ReplayedBaseline, ReplayedIntervals
 from ftprl.data import Batch
 from ftprl.linear.classes import ClassTable
+from ftprl.linear.frozen import FrozenCheck, LossMoments
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit import Audit, Comparator
 from ftprl.receipt.caveats import notes_of, offset_in_words
@@ -18,15 +20,17 @@ from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
 from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.document import Document, first_spec
-from ftprl.receipt.learned_data import LearnedData
+from ftprl.receipt.learned_data import LearnedData, Part
 from ftprl.receipt.ledger import Certifiable
 from ftprl.receipt.printed import four_answers
 from ftprl.receipt.provenance import Provenance, is_milestone
 from ftprl.receipt.replay import Replay
+from ftprl.receipt.row_order import KeyedRows, ReplayedSample
 from ftprl.receipt.soundness import broken_link
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import FloorCurve
 
+Vector = NDArray[np.float64]
 ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
 DIFFERENCES = {
     "regret",
@@ -68,7 +72,12 @@ class Replaying:
         self.stops = self._expected_milestones()
         self.checks: list[Check] = []
         self.answers: list[Answer] = []
-        self.refused: set[int] = set()  # the numbers of rows of a pass that cannot be learned
+        self.left_out = 0  # rows of a pass that cannot be learned
+        self.digests = BatchDigest()
+        self.is_first_pass = True
+        self.check: dict[str, Any] | None = None  # how the model predicted while it did not learn, in the latest run
+        self.sample: ReplayedSample | None = None
+        self.compared = np.empty(0), np.empty(0)  # losses above the least and weights of the rows learned before it
 
     @property
     def whole(self) -> bool:
@@ -92,42 +101,76 @@ class Replaying:
         """Replay one run; False when the last row that was asked for is in it."""
         run, began, bad = self.provenance.runs[number], self.read, 0
         self.replay.retire = True
-        digests = BatchDigest()
+        self.check = None
+        self.sample = ReplayedSample(run["order_seed"]) if run["order"] == "given" else None
+        self.digests = BatchDigest()
         passes = 0
         for number_of_pass in range(run["passes"]):
-            beyond, passes = 0, number_of_pass + 1
-            self.refused.clear()
-            for batch, unfit in self.learned.batches(number, self.rows_before):
-                self.refused |= {batch.first_row + i for i in np.flatnonzero(unfit).tolist()}
-                if number_of_pass == 0 and run["batches"] is not None:
-                    digests.update(batch)
-                batch, too_many = self._numbered(batch, skips=run["skip"])
-                beyond += too_many
-                if not self._learn(batch, is_first_pass=number_of_pass == 0):
+            passes, self.left_out, self.is_first_pass = number_of_pass + 1, 0, number_of_pass == 0
+            for part in self.learned.in_order(number, self.rows_before, self._arrive):
+                if not self._learn_part(part):
                     return False
-            bad = len(self.refused) + beyond + self.learned.sources[number].bad_rows
+            bad = self.left_out + self.learned.sources[number].bad_rows
             if (self.read - began) * run["passes"] != passes * run["rows"]:
                 break  # other data, or other passes: there is no need to learn it all
+        self._predict_sample()
         self.rows_before += (self.read - began) // run["passes"]
-        replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad}
+        replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad, "check": self.check}
         if run["batches"] is not None:
-            replayed["batches"] = digests.result()
+            replayed["batches"] = self.digests.result()
         self.runs.append(replayed)
         return True
 
-    def _numbered(self, batch: Batch, *, skips: bool) -> tuple[Batch, int]:
-        """With several classes their numbers as labels, and how many rows have one too many, which are skipped."""
-        if self.classes is None:
-            return batch, 0
-        if not skips:
-            return self.classes.numbered(batch, batch.label_texts), 0
-        y = self.classes.numbers(batch.y, batch.label_texts)
-        beyond = y >= self.classes.most
-        return batch.replaced(y=np.where(beyond, np.nan, y)), int(beyond.sum())
+    def _arrive(self, batch: Batch, unfit: NDArray[np.bool_]) -> tuple[Batch, NDArray[np.bool_]]:
+        """Note rows in the order of the data; returns them with numbers of classes as labels, and which are left out.
 
-    def _learn(self, batch: Batch, *, is_first_pass: bool) -> bool:
+        Rows of a class too many are left out with those that cannot be learned.
+        """
+        run = self.provenance.runs[len(self.runs)]
+        if self.is_first_pass and run["batches"] is not None:
+            self.digests.update(batch)
+        if self.classes is not None and not run["skip"]:
+            batch = self.classes.numbered(batch, batch.label_texts)
+        elif self.classes is not None:
+            y = self.classes.numbers(batch.y, batch.label_texts)
+            beyond = y >= self.classes.most
+            batch, unfit = batch.replaced(y=np.where(beyond, np.nan, y)), unfit | beyond
+        self.left_out += int(unfit.sum())
+        if run["order"] == "random":
+            self.replay.meet_names(batch)
+        return batch, unfit
+
+    def _learn_part(self, part: Part) -> bool:
+        """Replay rows; in the first pass the last rows of the data are predicted on the way."""
+        if self.is_first_pass and (rows := part.checked) is not None:
+            moments = LossMoments()
+            moments.add(*self.compared)
+            check = FrozenCheck.of_last_rows(self.replay.score(rows), self._guessed(rows.y), rows.weight, moments)
+            self.check = check.to_dict()
+        if part.stage == "last" and len(part.batch) and self.is_first_pass:
+            self.confidence = ReplayedIntervals(self.replay.loss.name, self.replay.spec.classes)
+        more = self._learn(part.batch)
+        if part.stage == "compared":
+            self.compared = self.latest
+        return more
+
+    def _predict_sample(self) -> None:
+        """Predict some of the rows that were learned in the order of the data once more."""
+        known = None if self.sample is None else self.sample.result()
+        if known is not None:
+            (rows, came), losses = known, self.replay.score(known[0])
+            self.check = FrozenCheck.of_learned_rows(losses, came[:, 0], came[:, 1:], rows.weight).to_dict()
+
+    def _guessed(self, y: Vector) -> Vector:
+        """Return the loss of the baseline and the least possible loss of some rows, which it does not learn."""
+        numbers = np.empty((len(y), 2))
+        self.baseline.predict(y, numbers)
+        return numbers
+
+    def _learn(self, batch: Batch) -> bool:
         """Replay rows up to each milestone; False at the last row that was asked for."""
         at = 0
+        parts = [(np.empty(0), np.empty(0))]
         while at < len(batch):
             count = len(batch) - at
             if self.stops:
@@ -140,15 +183,22 @@ class Replaying:
             losses, predictions = self.replay.learn(some)
             met = (some.weight > 0) & (some.y == some.y)
             y, weight = some.y[met], some.weight[met]
-            baselines = np.empty(len(y))
-            self.baseline.learn(y, weight, baselines)
-            if is_first_pass:
-                self.confidence.add(losses, baselines, predictions, y, weight)
+            guessed = np.empty(len(y))
+            least = self._guessed(y)[:, 1]
+            self.baseline.learn(y, weight, guessed)
+            parts.append((losses - least, weight))
+            if self.is_first_pass:
+                self.confidence.add(losses, guessed, predictions, y, weight)
+                if self.sample is not None:
+                    numbers = np.column_stack([losses, guessed, least])
+                    self.sample.see(KeyedRows.of(some).where(met).batch, numbers)
             at, self.read = at + count, self.read + count
             if self.stops and self.read >= self.stops[0]:
                 self.stops = [row for row in self.stops if row > self.read]
                 self._check_milestone()
             self.listener(self.read)
+        above_least, weights = zip(*parts, strict=True)
+        self.latest = np.concatenate(above_least), np.concatenate(weights)
         return True
 
     def _check_milestone(self) -> None:
@@ -174,7 +224,7 @@ class Replaying:
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
         loss = self.replay.spec.scalar_loss()
-        confidence = None if stated.get("confidence") is None else self.confidence.to_dict()
+        confidence = None if stated.get("confidence") is None else self._expected()
         offset = offset_in_words(loss) if loss.has_offset else ""
         self.answers = four_answers(
             loss.name, recomputed["baseline"], recomputed["rates"], audit.curve(), offset, confidence
@@ -200,13 +250,20 @@ class Replaying:
         """Compare the intervals for rows to come; a receipt may leave them out."""
         if stated is None:
             return []
-        recomputed, checks = self.confidence.to_dict() or {}, []
+        recomputed, checks = self._expected() or {}, []
         for name in sorted({*stated, *recomputed}):
             entry = recomputed.get(name)
             size = entry["bound"] if isinstance(entry, Mapping) and "bound" in entry else 0.0
             near = dict.fromkeys(("mean", "lower", "upper", "cut_off"), INTERVAL * size)
             checks += compare(f"certificate.confidence.{name}", stated.get(name), entry, near)
         return checks
+
+    def _expected(self) -> dict[str, Any] | None:
+        """Return the intervals for rows to come; rows in random order cannot show a drift."""
+        numbers = self.confidence.to_dict()
+        if numbers is not None and self.runs[-1]["order"] == "random":
+            del numbers["drift"]
+        return numbers
 
     def _exact(self, replay: Certifiable, stated: Mapping[str, Any], radius: float) -> dict[str, Any]:
         """The best fixed weights computed once more; the stated losses stand if they are as near as it gets.

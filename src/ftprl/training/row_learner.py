@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch, Position
+from ftprl.linear.frozen import FrozenCheck
 from ftprl.linear.model import Vector
 from ftprl.linear.refusal import RowRefused
 from ftprl.linear.spec import Spec
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
-from ftprl.training.frozen import FrozenCheck
 from ftprl.training.holdout import add_losses, held_out, numbers_of, only_scored
 from ftprl.training.order import Due, Stage
 from ftprl.training.predictions import Predictions

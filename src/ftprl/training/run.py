@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl.errors import InvalidInput
+from ftprl.linear.frozen import FrozenCheck
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.runlog import rows as rows_of
 from ftprl.runlog.events import Event
 from ftprl.runlog.rows import Caution
 from ftprl.runlog.yardstick import root_mean_square
-from ftprl.training.frozen import FrozenCheck
 from ftprl.training.progress import loss_fields
 
 if TYPE_CHECKING:

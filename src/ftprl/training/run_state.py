@@ -12,10 +12,10 @@ from ftprl.confidence import RunMonitor
 from ftprl.data import Position, Source
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import Engine
+from ftprl.linear.frozen import FrozenCheck, LossMoments
 from ftprl.linear.model import Vector
 from ftprl.linear.refusal import RowRefused
 from ftprl.linear.totals import LossTotals
-from ftprl.training.frozen import FrozenCheck, LossMoments
 from ftprl.training.label_blocks import LabelBlocks
 
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ftprl._core import order_keys
 from ftprl.data import Batch
 from ftprl.errors import BadModel, InvalidInput
+from ftprl.linear.frozen import FrozenCheck, Vector
 from ftprl.linear.model import WAITING
 from ftprl.training.delay import joined
-from ftprl.training.frozen import FrozenCheck, Vector
 from ftprl.training.passes import rows_of
 
 SAMPLE = 2000

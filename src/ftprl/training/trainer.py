@@ -86,8 +86,9 @@ class Trainer:
                 self._recorder.close()
             raise
         if self._recorder is not None:
-            o, rows = run.options, run.state.rows
-            self._recorder.finish(passes=o.passes, holdout=o.holdout, rows=rows, bad_rows=run.bad_rows)
+            o, state = run.options, run.state
+            asked = {name: getattr(o, name) for name in ("passes", "holdout", "order", "order_seed", "waiting")}
+            self._recorder.finish(**asked, rows=state.rows, bad_rows=run.bad_rows, check=state.check)
 
     def end(self) -> None:
         """Log that the run is complete."""
