@@ -229,10 +229,7 @@ RUN = fields(
         "skip": flag,
         "rows": whole(),
         "bad_rows": whole(),
-        "order": one_of("given", "random"),
-        "order_seed": whole(),
-        "waiting": whole(1),
-        "check": either(nothing, CHECK),
+        "order": ORDER,
     }
 )
 SHARED = fields({"regret": number(), "bound": number()})

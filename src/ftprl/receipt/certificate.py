@@ -25,7 +25,8 @@ from ftprl.runlog.floor import FloorCurve, Norm
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ftprl.confidence import RunConfidence
+    from ftprl.linear.model import Model
+
 
 Vector = NDArray[np.float64]
 Json = dict[str, Any]
@@ -73,6 +74,8 @@ class StreamCertificate:
     loss_name: str = ""
     offset: str = ""  # what fixed weights are added to, in words
     confidence: Mapping[str, Any] | None = None  # of rows to come; None where no run recorded it
+    order: str | None = None  # of the rows of the latest run: "random" or "given"
+    check: Mapping[str, Any] | None = None  # how the model predicted while it did not learn, as JSON values
 
     @property
     def true_regret(self) -> float | None:
@@ -107,6 +110,7 @@ class StreamCertificate:
         out["baseline"] = {name: _json_number(value) for name, value in self.baseline.items()}
         out["rates"] = None if self.rates is None else dict(self.rates)
         out["confidence"] = None if self.confidence is None else dict(self.confidence)
+        out |= {"order": self.order, "check": None if self.check is None else dict(self.check)}
         return out | {"floor": self._floor_to_dict()}
 
     def _floor_to_dict(self) -> Json:
@@ -135,13 +139,18 @@ class StreamCertificate:
         from ftprl.draw.card import card
         from ftprl.receipt.printed import four_answers
 
-        numbers = (self.loss_name, self.baseline, self.rates, self.curve, self.offset, self.confidence)
+        numbers = (self.loss_name, self.baseline, self.rates, self.curve, self.offset, self.confidence, self.latest)
         rows: list[tuple[str, str]] = list(four_answers(*numbers))
         rows += [
             ("total loss", f"{self.loss:.6g}"),
             ("regret", f"at most {self.regret:.6g}, bound {self.bound:.6g}"),
         ]
         return card(f"Certificate of {self.rounds:,} rows", rows, " ".join(self.caveats))
+
+    @property
+    def latest(self) -> Json:
+        """What is known of the latest run besides its numbers."""
+        return {"order": self.order, "check": self.check}
 
     @property
     def curve(self) -> FloorCurve:
@@ -176,9 +185,12 @@ class StreamCertificate:
         """The same certificate with the best fixed weights of some lengths."""
         return replace(self, points=tuple(points))
 
-    def with_confidence(self, confidence: RunConfidence | None) -> StreamCertificate:
-        """The same certificate with what to expect of rows to come."""
-        return replace(self, confidence=None if confidence is None else confidence.to_dict())
+    def with_latest(self, model: Model) -> StreamCertificate:
+        """Return the certificate with what the latest run of the model tells of rows to come."""
+        expected, history = model.confidence, model.history
+        confidence = None if expected is None else expected.to_dict()
+        order = history.get("order", {}).get("order")
+        return replace(self, confidence=confidence, order=order, check=history.get("check"))
 
     def with_norm(self, norm: Norm) -> StreamCertificate:
         """The same certificate with lengths in another norm."""

@@ -60,7 +60,7 @@ def certify_model(
         raise InvalidInput(f"exact needs --norm 2, or a box (--radius), got --norm {named}; drop one.")
     if radius is not None and check.positive("radius", radius) > LIMIT:
         raise InvalidInput(f"radius needs at most 1e30, got {radius!r}; pass a smaller one.")
-    certificate = _compared(model, radius, other).with_norm(named).with_confidence(model.confidence)
+    certificate = _compared(model, radius, other).with_norm(named).with_latest(model)
     if exact is not None:
         certificate = _with_best(certificate, model, exact, radius)
     broken = not_finite(certificate) or broken_link(certificate.to_dict())

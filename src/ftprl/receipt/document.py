@@ -33,7 +33,7 @@ from ftprl.schema import (
     whole,
 )
 
-FORMAT, FORMAT_VERSION = "ftprl-receipt", 5
+FORMAT, FORMAT_VERSION = "ftprl-receipt", 6
 LARGEST = 256_000_000  # bytes of a receipt that is read
 FIELDS = {
     "calibration": CALIBRATION,

@@ -109,9 +109,9 @@ class LearnedData:
         the data and which of them cannot be learned; it returns the rows and which are left out.
         """
         run = self.runs[number]
-        order = None
-        if run["order"] == "random":
-            order = ReplayedOrder(run["order_seed"], run["waiting"], float64=self.spec.float64)
+        asked, order = run["order"], None
+        if asked["order"] == "random":
+            order = ReplayedOrder(asked["order_seed"], asked["waiting"], float64=self.spec.float64)
 
         def part(rows: KeyedRows, stage: str = "", checked: KeyedRows | None = None) -> Part:
             weight = rows.batch.weight.copy()

@@ -27,8 +27,13 @@ def four_answers(
     curve: FloorCurve,
     offset: str,
     confidence: Mapping[str, Any] | None,
+    latest: Mapping[str, Any],
 ) -> list[Answer]:
-    """The questions about a run in their order, from the numbers of a receipt."""
+    """The questions about a run in their order, from the numbers of a receipt.
+
+    `latest` has the `order` of the rows in the latest run, and how the model predicted while it did not learn
+    (`check`).
+    """
     loss, weight = baseline.get("loss") or 0.0, baseline.get("weight") or 0.0
     mean = loss / weight if weight else 0.0
     base, least = baseline.get("baseline"), baseline.get("least") or 0.0
@@ -37,14 +42,14 @@ def four_answers(
         answers.guessing(loss_name, mean, None if base is None or not weight else base / weight, gain),
         answers.learning_rate(rates, weight),
         answers.fixed_weights(curve, offset),
-        *([] if confidence is None else [answers.tomorrow(confidence)]),
+        *([] if confidence is None else [answers.tomorrow(confidence, latest.get("order"), latest.get("check"))]),
     ]
 
 
 def certificate_text(c: StreamCertificate) -> str:
     """All of a certificate, for a terminal."""
     lines = [f"{c.rounds} row{'s' if c.rounds != 1 else ''} learned, each predicted before it was learned"]
-    lines += answer_lines(four_answers(c.loss_name, c.baseline, c.rates, c.curve, c.offset, c.confidence))
+    lines += answer_lines(four_answers(c.loss_name, c.baseline, c.rates, c.curve, c.offset, c.confidence, c.latest))
     return "\n".join([*lines, *_floor(c), *_details(c), *_named(c), *(f"  note: {caveat}" for caveat in c.caveats)])
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch, Source
 from ftprl.errors import BadModel
-from ftprl.linear.frozen import FrozenCheck
 from ftprl.linear.model import Model
 from ftprl.receipt.certificate import StreamCertificate, running_certificate
 from ftprl.receipt.digest import BatchDigest, FileDigests
@@ -17,6 +16,17 @@ from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.soundness import not_finite
 
 _FULL_SCAN = 2**13  # rows from which on a certificate goes through the whole table
+
+
+class RunAsked(Protocol):
+    """What a run was asked for, as far as a receipt keeps it."""
+
+    @property
+    def passes(self) -> int: ...
+    @property
+    def holdout(self) -> int | None: ...
+    @property
+    def order_of_rows(self) -> dict[str, Any]: ...
 
 
 @final
@@ -69,33 +79,19 @@ class ReceiptRecorder:
         proved = {"floor": certificate.curve.to_dict(), "rates": rates}
         return {"receipt": certificate.brief(), **proved} | ({} if bins is None else {"calibration": bins.tolist()})
 
-    def finish(
-        self,
-        *,
-        passes: int,
-        holdout: int | None,
-        rows: int,
-        bad_rows: int,
-        order: str,
-        order_seed: int,
-        waiting: int,
-        check: FrozenCheck | None,
-    ) -> None:
+    def finish(self, asked: RunAsked, *, rows: int, bad_rows: int) -> None:
         """Remember which data this run read, how, and in what order it learned the rows."""
         assert self._digests is not None
         of_files, digests = isinstance(self._digests, FileDigests), self._digests.result()
         run = {
             "files": digests if of_files else None,
             "batches": None if of_files else digests,
-            "passes": passes,
-            "holdout": holdout,
+            "passes": asked.passes,
+            "holdout": asked.holdout,
             "skip": self._source.skips_bad_rows,
             "rows": rows,
             "bad_rows": bad_rows,
-            "order": order,
-            "order_seed": order_seed,
-            "waiting": waiting,
-            "check": None if check is None else check.to_dict(),
+            "order": asked.order_of_rows,
         }
         self.provenance = self.provenance.with_run(run)
         self._model.provenance = self.provenance.to_dict()

@@ -102,7 +102,8 @@ class Replaying:
         run, began, bad = self.provenance.runs[number], self.read, 0
         self.replay.retire = True
         self.check = None
-        self.sample = ReplayedSample(run["order_seed"]) if run["order"] == "given" else None
+        order = run["order"]
+        self.sample = ReplayedSample(order["order_seed"]) if order["order"] == "given" else None
         self.digests = BatchDigest()
         passes = 0
         for number_of_pass in range(run["passes"]):
@@ -115,7 +116,7 @@ class Replaying:
                 break  # other data, or other passes: there is no need to learn it all
         self._predict_sample()
         self.rows_before += (self.read - began) // run["passes"]
-        replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad, "check": self.check}
+        replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad}
         if run["batches"] is not None:
             replayed["batches"] = self.digests.result()
         self.runs.append(replayed)
@@ -136,7 +137,7 @@ class Replaying:
             beyond = y >= self.classes.most
             batch, unfit = batch.replaced(y=np.where(beyond, np.nan, y)), unfit | beyond
         self.left_out += int(unfit.sum())
-        if run["order"] == "random":
+        if run["order"]["order"] == "random":
             self.replay.meet_names(batch)
         return batch, unfit
 
@@ -221,13 +222,14 @@ class Replaying:
         numbers = {name: recomputed[name] for name in ("regret", "loss")}
         recomputed["caveats"] = list(notes_of(spec, recomputed["scale"], **numbers))
         recomputed["baseline"] = self._baseline()
+        recomputed |= {"order": self.runs[-1]["order"]["order"], "check": self.check}
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
         loss = self.replay.spec.scalar_loss()
         confidence = None if stated.get("confidence") is None else self._expected()
         offset = offset_in_words(loss) if loss.has_offset else ""
         self.answers = four_answers(
-            loss.name, recomputed["baseline"], recomputed["rates"], audit.curve(), offset, confidence
+            loss.name, recomputed["baseline"], recomputed["rates"], audit.curve(), offset, confidence, recomputed
         )
         checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
@@ -261,7 +263,7 @@ class Replaying:
     def _expected(self) -> dict[str, Any] | None:
         """Return the intervals for rows to come; rows in random order cannot show a drift."""
         numbers = self.confidence.to_dict()
-        if numbers is not None and self.runs[-1]["order"] == "random":
+        if numbers is not None and self.runs[-1]["order"]["order"] == "random":
             del numbers["drift"]
         return numbers
 

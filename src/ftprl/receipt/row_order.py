@@ -112,8 +112,8 @@ class ReplayedOrder:
         self._latest_most = waiting // _PART, BYTES // _PART  # rows and bytes about which nothing is decided
         self._learnable = 0
         self._halvings = 0
-        nothing = Batch(*(np.zeros(n, kind) for n, kind in ((1, np.int64), (0, np.uint32), (0, self._kind))), *np.zeros((2, 0)))
-        self._latest = [KeyedRows.of(nothing)]
+        indices, values, numbers = np.zeros(0, np.uint32), np.zeros(0, self._kind), np.zeros(0)
+        self._latest = [KeyedRows.of(Batch(np.zeros(1, np.int64), indices, values, numbers, numbers))]
         self._waiting: list[KeyedRows] = []
         self._wait = [0, 0]  # rows and bytes that wait
 

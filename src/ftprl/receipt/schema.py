@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ftprl.linear.content import SHARED
+from ftprl.linear.content import CHECK, SHARED
 from ftprl.schema import class_label, either, fields, listed, nothing, number, one_of, sha256, text, whole
 
 _MAYBE = either(nothing, number())
@@ -66,6 +66,11 @@ CERTIFICATE = fields(
         "coordinates": listed(_GROUP, 200),
         "exact": either(nothing, _EXACT),
     },
-    {"confidence": either(nothing, _CONFIDENCE), "named": listed(_NAMED, 200)},
+    {
+        "confidence": either(nothing, _CONFIDENCE),
+        "named": listed(_NAMED, 200),
+        "order": either(nothing, one_of("random", "given")),
+        "check": either(nothing, CHECK),
+    },
 )
 CALIBRATION = either(nothing, listed(listed(number(0.0), 3, 3), 20, 20))

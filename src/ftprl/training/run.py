@@ -82,7 +82,7 @@ class Run:
         from ftprl.receipt.certificate import own_certificate
 
         certificate = own_certificate(self.model.engine, cells=CellGroups.of_model(self.model))
-        return certificate.with_confidence(self.confidence)
+        return certificate.with_latest(self.model)
 
     @property
     def progressive_loss(self) -> float:

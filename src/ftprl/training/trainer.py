@@ -86,9 +86,7 @@ class Trainer:
                 self._recorder.close()
             raise
         if self._recorder is not None:
-            o, state = run.options, run.state
-            asked = {name: getattr(o, name) for name in ("passes", "holdout", "order", "order_seed", "waiting")}
-            self._recorder.finish(**asked, rows=state.rows, bad_rows=run.bad_rows, check=state.check)
+            self._recorder.finish(run.options, rows=run.state.rows, bad_rows=run.bad_rows)
 
     def end(self) -> None:
         """Log that the run is complete."""
