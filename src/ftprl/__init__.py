@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ftprl import adversaries, baselines, data, losses, receipt, schemes, sets
     from ftprl.bandit import TwoPointGame
     from ftprl.bounds import Certificate, Ledger
-    from ftprl.errors import BadFormat, BadModel, FtprlError, InvalidInput, Unsupported
+    from ftprl.errors import BadFormat, BadModel, FtprlError, FtprlWarning, InvalidInput, Unsupported
     from ftprl.estimators import FTPRLClassifier, FTPRLRegressor
     from ftprl.game import Game, best_in_hindsight, play
     from ftprl.learner import FTPRL, CoinBetting, Composite, Preconditioned, SoloFTRL, StronglyAdaptive
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "ftprl.bandit": ("TwoPointGame",),
     "ftprl.bounds": ("Certificate", "Ledger"),
-    "ftprl.errors": ("BadFormat", "BadModel", "FtprlError", "InvalidInput", "Unsupported"),
+    "ftprl.errors": ("BadFormat", "BadModel", "FtprlError", "FtprlWarning", "InvalidInput", "Unsupported"),
     "ftprl.estimators": ("FTPRLClassifier", "FTPRLRegressor"),
     "ftprl.game": ("Game", "best_in_hindsight", "play"),
     "ftprl.learner": ("CoinBetting", "Composite", "FTPRL", "Preconditioned", "SoloFTRL", "StronglyAdaptive"),
@@ -50,6 +50,7 @@ __all__ = [
     "FTPRLClassifier",
     "FTPRLRegressor",
     "FtprlError",
+    "FtprlWarning",
     "Game",
     "InvalidInput",
     "Ledger",
