@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import MonkeyPatch
 
 import ftprl
 from ftprl._core import RowOrder
@@ -34,7 +34,7 @@ def _rows(rng: np.random.Generator, rows: int, most_entries: int) -> Batch:
 def _cut(batch: Batch, cuts: list[int]) -> list[Batch]:
     """The rows in several batches."""
     ends = sorted({0, len(batch), *(cut % (len(batch) + 1) for cut in cuts)})
-    return [batch[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [batch[start:end] for start, end in pairwise(ends)]
 
 
 @given(
@@ -65,7 +65,7 @@ def test_rows_are_learned_in_the_order_of_the_core(
         take()
     core.finish()
     take()
-    with MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_order, "BYTES", most)
         order, own = ReplayedOrder(seed, waiting, float64=False), []
         for part in _cut(batch, cuts[:3]):
@@ -73,10 +73,8 @@ def test_rows_are_learned_in_the_order_of_the_core(
         due, last = order.finish()
     own += [(0, number) for number in due.numbers.tolist()]
     ends = [last.compared_at, last.check_at, last.last_at, len(last.rows)]
-    own += [
-        (1 + int(np.searchsorted(ends, at, side="right")), number)
-        for at, number in enumerate(last.rows.numbers.tolist())
-    ]
+    stages = 1 + np.searchsorted(ends, np.arange(len(last.rows)), side="right")
+    own += zip(stages.tolist(), last.rows.numbers.tolist(), strict=True)
     assert own == learned
     assert not checked or checked == last.checked.numbers.tolist()
     assert sorted(number for _, number in own) == list(range(rows))
