@@ -88,7 +88,7 @@ class Case:
 
     def read(self) -> dict[str, Any]:
         """All options of `train`."""
-        return {"bits": BITS, **SETS[self.data][1], **self.options}
+        return {"bits": BITS, "order": "given", **SETS[self.data][1], **self.options}
 
 
 def _matrix() -> Iterator[Case]:
@@ -281,7 +281,7 @@ def command(*arguments: str | Path) -> str:
 
 def commanded(name: str, folder: Path) -> dict[str, Any]:
     path, model, text = file_of(CASES[name].data, folder), folder / "model.ftprl", folder / "predictions.txt"
-    command("train", path, "-o", model, "--bits", str(BITS), "--receipt", "-q", *COMMANDS[name])
+    command("train", path, "-o", model, "--bits", str(BITS), "--receipt", "-q", "--order", "given", *COMMANDS[name])
     command("predict", model, path, "-o", text)
     box = json.loads(command("certify", model, "--radius", "0.5", "--json"))
     return {"text": sha256(text.read_bytes()), **digests_of(model, "model"), "box": numbers(box)}

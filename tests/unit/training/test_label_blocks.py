@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 import ftprl
 from ftprl.cli.app import run
-from ftprl.training.label_blocks import LabelBlocks, is_sorted_by_class
+from ftprl.training.label_blocks import LabelBlocks
+
+
+def _are_sorted(labels: np.ndarray) -> bool:
+    """Whether the labels are sorted, seen in one batch."""
+    blocks = LabelBlocks()
+    blocks.see(labels)
+    return blocks.are_sorted
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -21,13 +28,13 @@ def test_batches_do_not_matter(stretches: list[tuple[int, int]], size: int) -> N
     blocks = LabelBlocks()
     for start in range(0, len(labels), size):
         blocks.see(np.append(labels[start : start + size], np.nan))
-    assert blocks.are_sorted == is_sorted_by_class(labels)
+    assert blocks.are_sorted == _are_sorted(labels)
 
 
 def test_chance_is_not_taken_for_order() -> None:
-    assert not is_sorted_by_class(np.array([0.0] * 40 + [1.0]))  # a rare class comes last in one of twenty orders
-    assert not is_sorted_by_class(np.ones(100))
-    assert is_sorted_by_class(np.repeat([0.0, 1.0], 20))
+    assert not _are_sorted(np.array([0.0] * 40 + [1.0]))  # a rare class comes last in one of twenty orders
+    assert not _are_sorted(np.ones(100))
+    assert _are_sorted(np.repeat([0.0, 1.0], 20))
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
@@ -41,8 +48,8 @@ def test_the_command_reports_it(
     Path("mixed.csv").write_text("\n".join(["x,y", *rng.permutation(rows)]) + "\n")
     for name in ("sorted", "mixed"):
         for passes in ("1", "2"):
-            options = ["--label", "y", "--loss", loss, "--bits", "8", "--passes", passes, "-q", "-o", "m"]
+            options = ["--label", "y", "--loss", loss, "--bits", "8", "--passes", passes, "-q", "-o", "m", "--order", "given"]
             assert run(["train", f"{name}.csv", *options]) == 0
             assert ("the rows are sorted by class" in capfd.readouterr().err) == (name == "sorted")
-    assert ftprl.train("sorted.csv", label="y", loss=loss).sorted_by_class
-    assert not ftprl.train("sorted.csv", label="y", loss="squared").sorted_by_class
+    assert ftprl.train("sorted.csv", label="y", loss=loss, order="given").sorted_by_class
+    assert not ftprl.train("sorted.csv", label="y", loss="squared", order="given").sorted_by_class
