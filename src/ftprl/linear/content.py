@@ -114,6 +114,8 @@ CHECK = fields(  # of `ftprl.linear.frozen.FrozenCheck`
     }
 )
 _MONITOR = listed(number(), MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`
+CAUTIONS = mapping(listed(name, 10, 1), 20)  # of a run, by what they are about: text and options
+MOST_BLOCKS = 10_000  # classes of `ftprl.training.label_blocks`
 HISTORY = either(
     fields({}),
     fields(
@@ -124,7 +126,7 @@ HISTORY = either(
             "order": ORDER,
             "check": CHECK,
             "sample": _TOTALS,
-            "cautions": mapping(listed(name, 10, 1), 20),
+            "cautions": CAUTIONS,
         },
     ),
 )
@@ -173,6 +175,8 @@ def checkpoint_shape(format: Any) -> Shape:
             "check": CHECK,
             "quarter": _TOTALS,
             "overflowed": flag,
+            "blocks": either(nothing, listed(row(number(), whole(1)), MOST_BLOCKS)),
+            "cautions": CAUTIONS,
         },
     )
     return fields(

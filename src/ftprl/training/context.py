@@ -68,6 +68,7 @@ class RunContext:
         is_partial = before.rows > 0 and not before.monitor
         state = RunState(totals, totals, before.holdout, source.start, monitor, is_partial)
         state.arrived = None if waiting is None else totals
+        state.data_cautions = cautions.kept({}, cautions.of_columns(source.describe().to_dict()), judges=True)
         run = cls(model, source, options, before, state, waiting, emit, _sample(options))
         if run.compares_passes and totals.rows:  # in the end, the run begins once more from here
             model.start = model.to_bytes(names=False)
@@ -162,7 +163,8 @@ class RunContext:
 
     def cautions(self) -> list[Caution]:
         """The warnings of the run, which is over."""
-        return [*cautions.of_columns(self.source.describe().to_dict()), *cautions.of_run(self)]
+        known = self.state.data_cautions.items()
+        return [*(Caution(kind, text, tuple(options)) for kind, (text, *options) in known), *cautions.of_run(self)]
 
 
 def _sample(options: RunSettings) -> LearnedSample | None:

@@ -30,9 +30,13 @@ class LabelBlocks:
     False
     """
 
-    def __init__(self) -> None:
-        self._sizes: dict[float, int] | None = {}
-        self._last = math.nan
+    def __init__(self, sizes: Sequence[Sequence[float]] | None = ()) -> None:
+        self._sizes = None if sizes is None else {float(label): int(size) for label, size in sizes}
+        self._last = list(self._sizes)[-1] if self._sizes else math.nan
+
+    def to_list(self) -> list[list[float]] | None:
+        """Return the classes and their rows, in order; None once a class has come back."""
+        return None if self._sizes is None else [[label, size] for label, size in self._sizes.items()]
 
     def see(self, y: NDArray[np.float64]) -> None:
         """Count the rows of a batch, those without a label left out."""

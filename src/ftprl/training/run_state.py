@@ -111,7 +111,8 @@ class RunState:
     totals of rows as they were predicted when they arrived, where they are learned later; those of the engine else.
     `pass_rows` is `rows` at the start of the present pass. `compared` adds up the losses of the rows that the
     `check` is compared with, and `quarter` are the totals at the start of the last quarter of the rows in random order;
-    `has_overflowed` if there were more rows than may wait.
+    `has_overflowed` if there were more rows than may wait. `blocks` sees the labels of the first pass, and
+    `data_cautions` are the warnings that the first rows gave rise to.
     """
 
     run_start: LossTotals
@@ -136,7 +137,8 @@ class RunState:
     check: FrozenCheck | None = None
     quarter: LossTotals | None = None
     has_overflowed: bool = False
-    blocks: LabelBlocks = field(default_factory=LabelBlocks)  # not saved: after a resumption, of the rows from there on
+    blocks: LabelBlocks = field(default_factory=LabelBlocks)
+    data_cautions: dict[str, list[str]] = field(default_factory=dict)
 
     def totals(self, engine: Engine) -> LossTotals:
         """The loss of all rows, each as it was predicted when it arrived."""
@@ -206,6 +208,8 @@ class RunState:
             "compared": list(self.compared.sums),
             **({} if self.check is None else {"check": self.check.to_dict()}),
             **({} if self.quarter is None else {"quarter": self.quarter.to_list(), "overflowed": self.has_overflowed}),
+            "blocks": self.blocks.to_list(),
+            "cautions": self.data_cautions,
             **({} if self.is_partial else {"monitor": self.monitor.numbers}),
             **({"residuals": residuals} if (residuals := self.monitor.residual_numbers) else {}),
         }
@@ -239,6 +243,8 @@ class RunState:
             check=None if values.get("check") is None else FrozenCheck.from_dict(values["check"]),
             quarter=None if values.get("quarter") is None else totals_of(values["quarter"]),
             has_overflowed=bool(values.get("overflowed")),
+            blocks=LabelBlocks(values.get("blocks", ())),
+            data_cautions=dict(values.get("cautions", {})),
         )
 
 

@@ -56,6 +56,7 @@ class Trainer:
         self.run = run = RunContext.start(model, source, options, waiting, self.checkpoints, self._emit)
         self.signals = SignalHold()
         self.has_ended = False  # the model is saved
+        self._arrived = 0  # rows of the pass that were read
         self.predictions = Predictions.of(options, model, source, run.state.rows, saved)
         self._meter = ProgressMeter(model, run.state)
         self._plan = PassPlan(run, self._meter, self.signals)
