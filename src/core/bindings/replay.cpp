@@ -124,9 +124,9 @@ std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) 
                    needed(arrays, "dense_P", C * STACK_INPUTS * STACK_INPUTS), static_cast<int>(C)};
     }
     auto learner = std::make_unique<Learner>(s, table, totals, labels, mixture, coin, columns);
-    return std::make_unique<CompiledReplay>(CompiledReplay{std::move(arrays), static_cast<std::int64_t>(cell_count),
-                                                           s.loss->has_classes() ? s.known : 0,
-                                                           s.loss->has_classes() ? s.columns() : 0, std::move(learner)});
+    return std::make_unique<CompiledReplay>(
+        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(cell_count), s.loss->has_classes() ? s.known : 0,
+                       s.loss->has_classes() ? s.columns() : 0, std::move(learner)});
 }
 
 void check_cells(const CompiledReplay& self, const Column<std::int32_t>& cell, const Column<double>& value) {

@@ -110,7 +110,8 @@ void ftprl::bindings::bind_replay_intervals(nb::module_& m) {
             },
             nb::arg("kind"), nb::arg("loss"), nb::arg("tau") = 0.5, nb::arg("classes") = 0)
         .def("learn", &learn_labels, nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
-             nb::arg("losses").noconvert(), "Predict and learn labels, all of them with a weight; the losses are written.")
+             nb::arg("losses").noconvert(),
+             "Predict and learn labels, all of them with a weight; the losses are written.")
         .def("predict", &predict_labels, nb::arg("y").noconvert(), nb::arg("losses").noconvert(),
              "Predict labels; the loss and the least possible loss of each row are written.")
         .def_prop_ro("total", [](const ReplayedBaseline& self) { return self.baseline.total(); })

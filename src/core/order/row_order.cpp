@@ -8,7 +8,7 @@ namespace ftprl {
 namespace {
 
 constexpr std::size_t CHECKED_PART = 10, LEAST_ROWS = 1000;
-constexpr std::size_t AHEAD = 8;                        // rows whose entries are fetched before they are copied
+constexpr std::size_t AHEAD = 8;                          // rows whose entries are fetched before they are copied
 constexpr std::size_t LEAST_DEAD = std::size_t{1} << 20;  // entries that are kept for nobody before memory is tidied
 
 }  // namespace

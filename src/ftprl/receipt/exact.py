@@ -299,8 +299,8 @@ class Problem:
             # With an offset, which follows the labels, every pass has rows of its own.
             passes, times = (run["passes"], 1) if self._loss.has_offset else (1, run["passes"])
             for _ in range(passes):
-                for batch, _, _ in self._data.in_order(number, before):
-                    labels = self._labels(batch)
+                for batch, _, _ in self._data.in_order(number, before, self._labelled):
+                    labels = batch.y
                     learned = (batch.weight > 0) & (labels == labels)
                     y, weight = labels[learned], batch.weight[learned] * times
                     offsets, shares = offsets_of(self._loss, facts, y, weight)
@@ -317,9 +317,10 @@ class Problem:
     def _parts(self) -> Iterator[Part]:
         return iter(self._kept) if self._fits else self._read()
 
-    def _labels(self, batch: Batch) -> Vector:
-        """With several classes their numbers; NaN for a row of none that was learned."""
-        return batch.y if self._classes is None else self._classes.known(batch.y, batch.label_texts)
+    def _labelled(self, batch: Batch, unfit: NDArray[np.bool_]) -> tuple[Batch, NDArray[np.bool_]]:
+        """With several classes their numbers as labels; NaN for a row of none that was learned."""
+        y = batch.y if self._classes is None else self._classes.known(batch.y, batch.label_texts)
+        return batch.replaced(y=y), unfit
 
     def _scores(self, X: Any, t: Vector) -> Vector:
         """Of each row, or of each row and column of classes."""

@@ -18,6 +18,7 @@ from ftprl.losses import quantile
 from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest
 from laws.streams import LOSSES, labels
+from oracles import order_twin
 from oracles.batches import real
 from oracles.labels_twin import Labels
 
@@ -64,14 +65,17 @@ def running_offsets(loss: str, y: Any) -> Any:
 
 @pytest.mark.parametrize("passes", [1, 2])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute", "huber", "squared_hinge"])
-def test_the_best_loss_is_that_of_an_independent_solver(loss: str, passes: int) -> None:
+@pytest.mark.parametrize("order", ["random", "given"])
+def test_the_best_loss_is_that_of_an_independent_solver(loss: str, passes: int, order: str) -> None:
     X, y = small_log(loss)
-    model = ftprl.train("s.libsvm", receipt=True, loss=loss, bits=4, float64=True, scale=0.3, passes=passes).model
+    options = {"loss": loss, "bits": 4, "float64": True, "scale": 0.3, "passes": passes, "order": order}
+    model = ftprl.train("s.libsvm", receipt=True, **options).model
     c = certify_model(model, radius=0.8, exact="s.libsvm")
     assert c.exact is not None
     u, b = cp.Variable(4), cp.Variable()
     # What fixed weights predict is added to the offset of the labels, which every pass goes on with.
-    X, y = np.tile(X, (passes, 1)), np.tile(y, passes)
+    learned = order_twin.plan(len(y), 1 << 17).order if order == "random" else range(len(y))
+    X, y = np.tile(X[list(learned)], (passes, 1)), np.tile(y[list(learned)], passes)
     s = X @ u + b + running_offsets(loss, y)
     losses = {
         "logistic": lambda: cp.sum(cp.logistic(-cp.multiply(y, s))),

@@ -48,7 +48,21 @@ def test_the_command_reports_it(
     Path("mixed.csv").write_text("\n".join(["x,y", *rng.permutation(rows)]) + "\n")
     for name in ("sorted", "mixed"):
         for passes in ("1", "2"):
-            options = ["--label", "y", "--loss", loss, "--bits", "8", "--passes", passes, "-q", "-o", "m", "--order", "given"]
+            options = [
+                "--label",
+                "y",
+                "--loss",
+                loss,
+                "--bits",
+                "8",
+                "--passes",
+                passes,
+                "-q",
+                "-o",
+                "m",
+                "--order",
+                "given",
+            ]
             assert run(["train", f"{name}.csv", *options]) == 0
             assert ("the rows are sorted by class" in capfd.readouterr().err) == (name == "sorted")
     assert ftprl.train("sorted.csv", label="y", loss=loss, order="given").sorted_by_class
