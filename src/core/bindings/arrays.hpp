@@ -36,8 +36,8 @@ template <class T>
 nanobind::object owned_array(std::vector<T> numbers) {
     auto* const owned = new std::vector<T>(std::move(numbers));
     const nanobind::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(owned->data(), {owned->size()},
-                                                                                   owner));
+    return nanobind::cast(
+        nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(owned->data(), {owned->size()}, owner));
 }
 
 }  // namespace ftprl::bindings

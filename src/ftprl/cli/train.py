@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def train(data: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> int:
     """Train a linear model in one pass over files of any size.
 
-    Each row is predicted before it is learned, so the printed loss is an honest estimate without a test set.
+    Rows are learned in random order, each predicted before it is learned, so the printed loss is an honest estimate
+    without a test set.
 
     ftprl train clicks.vw.gz -o clicks.ftprl
 

@@ -40,6 +40,13 @@ def _has_numbers(log: RunLog) -> bool:
     return log.loss in LOSSES and not LOSSES[log.loss].is_classification
 
 
+def _meaning(log: RunLog) -> str:
+    """What the losses of rows that are predicted before they are learned estimate."""
+    if log.settings.get("order") == "random":
+        return ", in random order, so these losses estimate the loss of the saved model on rows like these."
+    return ". These are the losses of a model that goes on learning; the saved model may be worse."
+
+
 def _loss(log: RunLog) -> Figure:
     name, title = "loss", "Progressive loss"
     panel = plots.loss(log)
@@ -51,8 +58,7 @@ def _loss(log: RunLog) -> Figure:
     return Figure(
         name,
         title,
-        "Each row is predicted before it is learned, so these losses estimate the loss on new rows without a test set. "
-        "Lower is better."
+        f"Each row is predicted before it is learned{_meaning(log)} Lower is better."
         + (f" {_baseline(log)}" if base else "")
         + (" The dashed orange line is the loss of held-out rows, which are never learned." if held else ""),
         panel,
