@@ -67,7 +67,7 @@ class StreamCertificate:
     caveats: tuple[str, ...] = ()
     floors: FloorLines = NO_FLOOR
     norm: Norm = "2"
-    length: float | None = None  # of the fixed weights, in units of their features; None for a box
+    length: float | None = None  # of the fixed weights in units of features; None for a box or where classes never came
     baseline: Mapping[str, float | None] = field(default_factory=dict)
     rates: Mapping[str, Any] | None = None
     points: tuple[Mapping[str, float], ...] = ()
@@ -279,9 +279,18 @@ def _assembled(
         "rows" if engine.counts_rows else "gradients",
         (),
         None,
-        notes_of(spec, spec.scales[k], regret=own["regret"], loss=learned.prediction_loss),
+        notes_of(
+            spec,
+            spec.scales[k],
+            regret=own["regret"],
+            loss=learned.prediction_loss,
+            to_come=engine.classes_to_come,
+        ),
         floors,
-        length=None if comparison.kind == "box" else 0.5 * math.sqrt(float(sums.D2[k])) / floors.unit,
+        # These weights have classes that the fixed weights of the floor have not, where some never came.
+        length=None
+        if comparison.kind == "box" or engine.classes_to_come
+        else 0.5 * math.sqrt(float(sums.D2[k])) / floors.unit,
         baseline=against_baseline(progress),
         rates=rates_of(engine.state, spec, progress),
         loss_name=spec.loss,

@@ -220,7 +220,8 @@ class Replaying:
         if stated["floor"]["points"]:
             recomputed["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
         numbers = {name: recomputed[name] for name in ("regret", "loss")}
-        recomputed["caveats"] = list(notes_of(spec, recomputed["scale"], **numbers))
+        to_come = self.replay.classes_to_come
+        recomputed["caveats"] = list(notes_of(spec, recomputed["scale"], **numbers, to_come=to_come))
         recomputed["baseline"] = self._baseline()
         recomputed |= {"order": self.runs[-1]["order"]["order"], "check": self.check}
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
