@@ -151,7 +151,7 @@ class FrozenCheck:
     def to_dict(self) -> dict[str, Any]:
         """Return the check as JSON values."""
         known = {name: getattr(self, name) for name in self.__slots__}
-        gain = self.improvement
+        gain = self.improvement if self.kind == "last" else math.nan  # of rows that were learned it says nothing
         return {**known, "improvement": gain if math.isfinite(gain) else None, "alarms": self.alarms}
 
     @classmethod

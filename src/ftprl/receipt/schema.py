@@ -44,9 +44,10 @@ _CONFIDENCE = fields(
     {"loss": _INTERVAL},
     {"drift": _DRIFT, **dict.fromkeys(["improvement", "calibration", "error_rate"], _INTERVAL)},
 )
+_LOSSES = {"loss": number(), "weight": number(0.0), "baseline": _MAYBE, "least": _MAYBE}
 CERTIFICATE = fields(
     {
-        "baseline": fields({"loss": number(), "weight": number(0.0), "baseline": _MAYBE, "least": _MAYBE}),
+        "baseline": fields(_LOSSES),
         "floor": _FLOOR,
         "rates": either(nothing, _RATES),
         "rounds": whole(),
@@ -68,9 +69,10 @@ CERTIFICATE = fields(
     },
     {
         "confidence": either(nothing, _CONFIDENCE),
+        "check": either(nothing, CHECK),
+        "first_pass": fields({"rows": whole(), **_LOSSES}),
         "named": listed(_NAMED, 200),
         "order": either(nothing, one_of("random", "given")),
-        "check": either(nothing, CHECK),
     },
 )
 CALIBRATION = either(nothing, listed(listed(number(0.0), 3, 3), 20, 20))

@@ -32,8 +32,12 @@ class Answer(NamedTuple):
     answer: str
 
 
-def guessing(loss: str, mean: float, baseline: float | None, improvement: float | None) -> Answer:
+def guessing(
+    loss: str, mean: float, baseline: float | None, improvement: float | None, *, again: bool = False
+) -> Answer:
     """Whether the predictions are better than those of the baseline, which knows the labels before each row alone.
+
+    The numbers are those of the first pass; `again` is True if there were later ones.
 
     >>> guessing("logistic", 0.45, 0.5, 10.0).answer
     'Yes: a log loss of 0.4500 per row, 10.0 % better than guessing the base rate so far, 0.5000.'
@@ -41,19 +45,21 @@ def guessing(loss: str, mean: float, baseline: float | None, improvement: float 
     known = LOSSES.get(loss)
     what = "the labels before each row" if known is None else GUESS[known.baseline]
     unit = "loss" if known is None else known.unit.removesuffix(" (nats)")
-    question = "Better than guessing?"
+    question, first = "Better than guessing?", " in the first pass" if again else ""
     if baseline is None or not math.isfinite(baseline) or improvement is None or not math.isfinite(improvement):
-        return Answer(question, f"Not known: the {unit} was {_short(mean)} per row, and no baseline was recorded.")
+        return Answer(
+            question, f"Not known: the {unit} was {_short(mean)} per row{first}, and no baseline was recorded."
+        )
     root = known is not None and known.rmse
     beside = deviances(mean, baseline, improvement) if known is not None and known.has_deviance else None
     own, other = (_with_root(value, root) for value in (mean, baseline))
     if beside is not None:
         own, other = (f"{_short(a)} (deviance {_short(b)})" for a, b in zip((mean, baseline), beside, strict=True))
     if improvement <= 0.0:
-        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
+        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row{first}; guessing {what} has {other}.")
     if improvement < _HARDLY:
-        return Answer(question, f"Hardly: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
-    text = f"Yes: a{_n(unit)} {unit} of {own} per row, {improvement:.1f} % better than guessing {what}, {other}."
+        return Answer(question, f"Hardly: a{_n(unit)} {unit} of {own} per row{first}; guessing {what} has {other}.")
+    text = f"Yes: a{_n(unit)} {unit} of {own} per row{first}, {improvement:.1f} % better than guessing {what}, {other}."
     return Answer(question, text)
 
 
@@ -65,8 +71,11 @@ def _with_root(value: float, root: bool) -> str:
     return f"{_short(value)} (RMSE {_short(root_mean_square(value))})" if root else _short(value)
 
 
-def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
-    """Whether one of the learning rates alone would have had less loss than their mixture, and the guarantee for it."""
+def learning_rate(rates: Mapping[str, Any] | None, weight: float, *, again: bool = False) -> Answer:
+    """Whether one of the learning rates alone would have had less loss than their mixture, and the guarantee for it.
+
+    The numbers are those of all passes; `again` is True if there were several.
+    """
     question = "Would another learning rate have been better?"
     if rates is None or not weight > 0.0:
         return Answer(question, "Not measured: the run had a single one. Train without --scale to compare eight.")
@@ -86,15 +95,20 @@ def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
         text += (
             f" Guaranteed in advance: the mixture is at most {_small(promised / weight)} per row above the best scale."
         )
-    return Answer(question, text)
+    return Answer(question, f"{text} These losses are those of all passes." if again else text)
 
 
-def fixed_weights(curve: FloorCurve | None, offset: str = "") -> Answer:
-    """Whether weights known from the first row on would have been better; `offset` is what they are added to."""
+def fixed_weights(curve: FloorCurve | None, offset: str = "", *, again: bool = False) -> Answer:
+    """Whether weights known from the first row on would have been better; `offset` is what they are added to.
+
+    The curve is that of all passes; `again` is True if there were several.
+    """
     question = "Would other fixed weights have been better?"
     if curve is None:
         return Answer(question, "Not known: the run kept no receipt. Train with --receipt.")
     text = headline(curve)
+    if again:
+        text = f"Over all passes, of which later ones meet rows that were learned before: {text[:1].lower()}{text[1:]}"
     return Answer(question, f"{text} (Fixed weights on top of {offset} up to each row.)" if offset else text)
 
 
