@@ -15,6 +15,7 @@ from ftprl.linear.classes import ClassTable
 from ftprl.linear.frozen import FrozenCheck, LossMoments
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit import Audit, Comparator
+from ftprl.receipt.audit_tail import AuditedTail
 from ftprl.receipt.caveats import notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
@@ -77,6 +78,7 @@ class Replaying:
         self.listener = listener or (lambda read: None)
         loss = replay.spec.scalar_loss()
         self.replay, self.confidence = replay, ReplayedIntervals(loss.name, replay.spec.classes)
+        self.tail = AuditedTail(loss)
         self.baseline = ReplayedBaseline(loss.baseline, loss.name, loss.tau or 0.5, replay.spec.classes)
         self.classes = _class_table(stated, replay.spec)
         self.first_pass = dict.fromkeys(("rows", "loss", "weight", "baseline", "least"), 0.0)  # of all runs
@@ -134,6 +136,8 @@ class Replaying:
             if (self.read - began) * run["passes"] != passes * run["rows"]:
                 break  # other data, or other passes: there is no need to learn it all
         self._predict_sample()
+        if self.check is not None and self.tail.is_heavy:
+            self.check["upper"] = None
         self.rows_before += (self.read - began) // run["passes"]
         replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad}
         if run["batches"] is not None:
@@ -209,6 +213,7 @@ class Replaying:
             parts.append((losses - least, weight))
             if self.is_first_pass:
                 self.confidence.add(losses, guessed, predictions, y, weight)
+                self.tail.add(losses, y)
                 if self.sample is not None:
                     numbers = np.column_stack([losses, guessed, least])
                     self.sample.see(KeyedRows.of(some).where(met).batch, numbers)
@@ -291,7 +296,7 @@ class Replaying:
 
     def _expected(self) -> dict[str, Any] | None:
         """Return the intervals for rows to come; rows in random order cannot show a drift."""
-        numbers = self.confidence.to_dict()
+        numbers = self.tail.stated(self.confidence.to_dict())
         if numbers is not None and self.runs[-1]["order"]["order"] == "random":
             del numbers["drift"]
         return numbers

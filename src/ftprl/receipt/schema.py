@@ -33,7 +33,8 @@ _FLOOR = fields(
 _RATES = fields({**dict.fromkeys(["scale", "loss", "mixture"], number()), "guaranteed": _MAYBE})
 _INTERVAL = fields(
     {
-        **dict.fromkeys(["mean", "lower", "upper", "cut_off"], number()),
+        **dict.fromkeys(["mean", "lower", "cut_off"], number()),
+        "upper": _MAYBE,
         "level": number(0.0),
         "bound": _MAYBE,
         **dict.fromkeys(["rows", "cut_rows"], whole()),

@@ -81,14 +81,25 @@ def checked(loss: str, check: Values) -> str:
     rows = f"{int(check['rows']):,}"
     if check["kind"] == "last":
         head = f"the last {rows} rows, predicted when none of them was learned"
-        return f"{head}: {measured(loss, check['loss'], check['baseline'], check.get('improvement'))}"
+        return (
+            f"{head}: {measured(loss, check['loss'], check['baseline'], check.get('improvement'))}{_ends(loss, check)}"
+        )
     now, came = (_plain(loss, check[name], check) for name in ("loss", "progressive"))
     known = LOSSES.get(loss)
     what = "deviance" if known is not None and known.has_deviance else _unit(loss)
     return (
         f"{rows} of these rows, predicted again by the saved model, which has learned them: {what} {now} (before they"
-        f" were learned: {came})"
+        f" were learned: {came}){_ends(loss, check)}"
     )
+
+
+def _ends(loss: str, check: Values) -> str:
+    """The interval of the loss for rows like those of a check, where it is known."""
+    low, high = check.get("lower"), check.get("upper")
+    if low is None:
+        return ""
+    first, *second = (_plain(loss, end, check) for end in (low, high) if end is not None)
+    return f"; 95 %: {first} to {second[0]}" if second else f"; 95 %: at least {first}"
 
 
 def _plain(loss: str, mean: float, check: Values) -> str:
