@@ -320,14 +320,17 @@ def test_rows_that_were_learned_before_are_no_predictions(
         assert "Over all passes" in texts[name], name
 
 
-def test_a_receipt_states_the_losses_of_the_first_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("order", ["given", "random"])
+def test_a_receipt_states_the_losses_of_the_first_pass(
+    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are verified, those of all runs of a model, and the answer comes from them."""
     monkeypatch.chdir(tmp_path)
     data.clicks.generate(300, seed=1, path="a.vw")
     data.clicks.generate(200, seed=2, path="b.vw")
-    options = {"bits": 10, "receipt": True, "order": "given"}
+    options = {"bits": 10, "receipt": True, "order": order}
     first = train("a.vw", passes=3, holdout=5, output="a", **options)
-    both = train("b.vw", resume="a", output="b", order="given")
+    both = train("b.vw", resume="a", output="b", order=order)
     total = first.progressive.loss + both.progressive.loss
     certificate = certify_model(both.model)
     assert certificate.first_pass is not None
