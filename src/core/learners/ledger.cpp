@@ -186,12 +186,14 @@ inline double curvature_of(const Constants& c, const Lane& lane, const LaneCell&
     return hQ * lane.inverse * over_kappa + lane.hl2 * lane.inverse * (a.M * a.M);
 }
 
-// What a lane of a cell adds to the sums, with u the play it is compared with; see LEDGER_SUMS.
-inline void add_terms(const Constants& c, const LaneCell& a, double H, double S, double x, double u, double* sums) {
+// What a lane of a cell adds to the sums, with u the play it is compared with; see LEDGER_SUMS. `S_seen` is that of
+// fixed weights which have no classes to come.
+inline void add_terms(const Constants& c, const LaneCell& a, double H, double S, double S_seen, double x, double u,
+                      double* sums) {
     const double over_M = a.M > 0.0 ? 1.0 / a.M : 0.0;  // a feature may have been 0 in every row
     const double size_u = std::fabs(u), width = size_u + size_u, fixed = c.l1 * a.M * size_u;
     const double Su = S * u, zu = a.z * u, half = H * (0.5 * (u * u)), slope = a.R * over_M, side = width * a.M;
-    const double half_x = 0.5 * H * x, fixed_x = c.l1 * a.M * std::fabs(x), pull = S * over_M;
+    const double half_x = 0.5 * H * x, fixed_x = c.l1 * a.M * std::fabs(x), pull = S_seen * over_M;
     sums[0] += Su;
     sums[1] += half - (Su - zu) + fixed;
     sums[2] += (half + zu + fixed) - ((half_x + a.z) * x + fixed_x);
@@ -239,7 +241,9 @@ void add_ledger(const CellTable& t, const ScaleConstants& constants, int leader,
             const auto at = static_cast<std::size_t>(l);
             const LaneCell own = lane_cell(t, c, cell, number, l);
             const double u = plays[static_cast<std::size_t>(l / K * K + leader)];
-            add_terms(c, own, curvature_of(c, lane[at], own), S[l], plays[at], u, to[at].data());
+            double S_seen = S[l];
+            if (t.missing > 0.0) S_seen = l >= lanes - K ? 0.0 : S[l] + t.missing * S[lanes - K + l % K];
+            add_terms(c, own, curvature_of(c, lane[at], own), S[l], S_seen, plays[at], u, to[at].data());
         }
         if (++met % CHUNK == 0) flush();
     });

@@ -37,12 +37,13 @@ struct CellTable {
     int kappa;       // the unit of the weights; -1 where there is none
     int columns;     // of classes, each with z and R of every scale; otherwise 1
     double copies;   // classes that the last of them stands for; otherwise 1
+    double missing;  // classes to come, which the last of them stands for, for each class that came; otherwise 0
     int met;         // a number that is above 0 in a cell that was learned
     bool counts;     // whether that is the number of rows; otherwise G / unit^2 stands for it
 };
 
 // S.u, the penalty, the lead of the next play, D.R, G, D^2, the sizes of all terms, |u| unit, how many cells, and
-// (S / unit)^2: as in src/ftprl/receipt/ledger.py.
+// (S / unit)^2, where S of the classes to come is added to those that came: as in src/ftprl/receipt/ledger.py.
 constexpr int LEDGER_SUMS = 10;
 struct LedgerSums {
     double sums[LEDGER_SUMS][MOST_SCALES] = {};

@@ -217,6 +217,7 @@ CellTable MultiClassLearner::table() const {
     table.kappa = -1;
     table.columns = columns_in_use();
     table.copies = outputs() < most_classes() ? most_classes() - outputs() : 1.0;
+    table.missing = outputs() > 0 && outputs() < most_classes() ? table.copies / outputs() : 0.0;
     if (receipt()) table.S = gradient_sums();
     return table;
 }

@@ -99,7 +99,8 @@ def _table(facts: dict[str, Any]) -> list[str]:
         lines.append(f"{'order':<14} {as_order(history.get('order'))}")
         total = facts["progressive"]
         if history["progressive"][2]:
-            rows = f"{history['progressive'][2]:,} rows, each predicted before it was learned"
+            first = ", in the first pass" if _has_later_passes(facts) else ""
+            rows = f"{history['progressive'][2]:,} rows{first}, each predicted before it was learned"
             lines += wrapped("progressive", f"{rows}: {measured(spec['loss'], *total.values())}", 14)
         if (drawn := facts["sample"]) is not None:
             said = f"{drawn.pop('rows'):,} rows, drawn at random from those of the last run"
@@ -223,7 +224,8 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     if facts["mixture"] is None:
         return []
     names, weights, losses = (facts["mixture"][key] for key in ("names", "weights", "losses"))
-    lines = ["", f"{'expert':>14} {'mixture weight':>14} {'mean loss':>14}"]
+    again = "  over all passes: later ones meet rows that were learned before" if _has_later_passes(facts) else ""
+    lines = ["", f"{'expert':>14} {'mixture weight':>14} {'mean loss':>14}{again}"]
     for name, share, loss in zip(names, weights, losses, strict=True):
         what = f"  {_EXPERTS[name]}" if name in _EXPERTS else ""
         lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts['mixture_weight']):>14}{what}")
@@ -239,6 +241,12 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
         end, other = ("smallest", "smaller") if scales[best] == every[0] else ("largest", "larger")
         lines.append(f"note: the best scale, {scales[best]:g}, is the {end} one; {other} ones may be better (--scale)")
     return lines
+
+
+def _has_later_passes(facts: dict[str, Any]) -> bool:
+    """Whether the losses of the experts are of more rows than were predicted before they were learned."""
+    first = facts["history"]["progressive"][1] if facts["history"] else 0.0
+    return bool(0.0 < first < facts["mixture_weight"] * (1.0 - 1e-9))
 
 
 def _mean(loss: float, weight: float) -> str:

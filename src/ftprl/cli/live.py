@@ -96,7 +96,7 @@ class _Table(_Warnings):
             held = (event["holdout"], event["holdout_baseline"], event["holdout_improvement"])
             self._line(f"pass {event['pass']}: held-out loss {self._compared(*held)}")
         elif kind == "pass" and event["pass"] > 1:
-            means = self._compared(event["loss"], event["baseline"], event["improvement"])
+            means = self._compared(event["loss"], None, None)
             self._line(f"pass {event['pass']}: mean loss of rows learned before {means}")
         elif kind == "relearn":
             stopped = event["compared"] < self._passes
@@ -143,7 +143,9 @@ class _Table(_Warnings):
         if self._has_deviance:
             both = deviances(event["loss"], event["baseline"], event["improvement"])
             cells.append(f"{'' if both is None else format(both[0], '.6g'):>10}")
-        cells += [_loss(event["baseline"]), _percent(event["improvement"]), _loss(since)]
+        # In later passes rows are met that were learned before: how much better than guessing then says nothing.
+        gain = event["improvement"] if event["pass"] == 1 else math.nan
+        cells += [_loss(event["baseline"]), _percent(gain), _loss(since)]
         if "label" in event:
             cells += [_example(event["label"], ".6g", 8), _example(event["prediction"], ".4f", 10)]
             cells.append(f"{event['features']:>8}")
@@ -167,7 +169,8 @@ class _Live(_Table):
         if event["event"] == "tick":
             seconds, rows = time.monotonic() - self._began[0], event["rows"] - self._began[1]
             speed = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
-            means = compared(event["loss"], event["baseline"], event["improvement"])
+            is_first = event["pass"] == 1
+            means = compared(event["loss"], *((event["baseline"], event["improvement"]) if is_first else (None, None)))
             self._status.show(f"{event['rows']:>10} rows  {speed:>18}  mean loss {means}")
             return
         self._status.clear()

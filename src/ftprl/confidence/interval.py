@@ -10,6 +10,7 @@ from typing import Any, final
 from ftprl._core import MeanSequence
 
 LEVEL = 0.95  # the probability that an interval holds at every row
+CUT_SHARE = 0.1  # of half the width: as much may be cut off
 
 
 @final
@@ -20,6 +21,7 @@ class MeanInterval:
     With probability `level` the interval holds at every row of the stream at once, whatever made the rows: each row's
     number may depend on all rows before it. If rows stay as they are, it says what to expect of rows to come. Numbers
     beyond `bound` are cut to it: `cut_rows` were, and without that the mean would be `cut_off` further from 0.
+    `upper` is infinite where the numbers have no upper limit that can be told.
 
     >>> MeanInterval(0.453, 0.449, 0.457, 0.95, 80_000).text()
     '0.4530 (95 %: 0.4490 to 0.4570)'
@@ -36,8 +38,8 @@ class MeanInterval:
 
     @property
     def radius(self) -> float:
-        """Half the width."""
-        return 0.5 * (self.upper - self.lower)
+        """Half the width; without an upper end how far the lower one is below the mean."""
+        return 0.5 * (self.upper - self.lower) if self.upper < math.inf else self.mean - self.lower
 
     @property
     def excludes_zero(self) -> bool:
@@ -47,6 +49,8 @@ class MeanInterval:
     def ends(self, scale: float = 1.0, unit: str = "") -> str:
         """The two ends, times `scale`, with as many digits as the width is worth."""
         digits = digits_for(scale * self.radius)
+        if self.upper == math.inf:
+            return f"at least {fixed(scale * self.lower, digits)}{unit}"
         return f"{fixed(scale * self.lower, digits)} to {fixed(scale * self.upper, digits)}{unit}"
 
     def below(self, what: str) -> str:
@@ -76,8 +80,16 @@ class MeanInterval:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MeanInterval:
         """The interval that `to_dict` wrote."""
-        known: dict[str, Any] = {name: math.nan if values[name] is None else values[name] for name in _FIELDS}
+        none = {"upper": math.inf}
+        known: dict[str, Any] = {
+            name: none.get(name, math.nan) if values[name] is None else values[name] for name in _FIELDS
+        }
         return cls(**known)
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the part of the numbers that was cut off matters beside the width."""
+        return abs(self.cut_off) > CUT_SHARE * self.radius
 
     @classmethod
     def of(cls, sequence: MeanSequence, level: float) -> MeanInterval | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -11,12 +12,16 @@ from numpy.typing import NDArray
 
 from ftprl._core import Monitor
 from ftprl.confidence.interval import LEVEL, MeanInterval
+from ftprl.confidence.layout import MONITOR_NUMBERS, TAIL_NUMBERS
+from ftprl.confidence.tail import LossTail
+from ftprl.losses import LOSSES
 
 if TYPE_CHECKING:
     from ftprl.confidence.residuals import ResidualSummary
 
 Vector = NDArray[np.float64]
 FALSE_ALARM = 0.01  # the probability of an alarm, at any row, in a stream whose expected loss never rises
+_HUGE = 1e300  # larger losses count as that
 _ALARM_ROW = -1  # its place in the numbers of a monitor
 
 
@@ -54,7 +59,9 @@ class RunConfidence:
     All are about predictions made before the row was learned, in the first pass. `loss` is the mean progressive loss,
     `improvement` how much the baseline's is above it (None for a model saved without a baseline), `calibration` the
     mean prediction minus the mean label (None for the hinge losses, which predict no mean), and `error_rate` how often
-    the wrong class was predicted (two classes). `drift` is None for rows in random order.
+    the wrong class was predicted (two classes). `drift` is None for rows in random order. `loss` has no upper end where
+    losses that matter were cut off, and with labels that are numbers not until 3,000 rows have shown no heavy tail. The
+    others are None where differences that matter were cut off.
     """
 
     loss: MeanInterval
@@ -94,7 +101,8 @@ class RunConfidence:
         start = " after the first 32 rows" if self.error_rate is None else ""
         alarm = "" if self.drift is None else f"; {self.drift.text()}"
         level = f"{100 * self.loss.level:g} % confidence, valid at every row"
-        return f"{level}: mean loss {self.loss.ends()}{start}{gain}{alarm}"
+        cut = f" ({self.loss.cut_rows:,} of {self.loss.rows:,} losses cut)" if self.loss.cut_rows else ""
+        return f"{level}: mean loss {self.loss.ends()}{start}{cut}{gain}{alarm}"
 
     def lines(self) -> list[str]:
         """One line for each number."""
@@ -122,10 +130,13 @@ class RunMonitor:
     def __init__(self, loss: str, numbers: Sequence[float] = ()) -> None:
         self._core = Monitor(loss, 1.0 - LEVEL, FALSE_ALARM)
         self._nothing = list(self._core.numbers)
+        kind = LOSSES[loss]
+        self._tail = None if kind.is_classification else LossTail()
+        self._is_tail_of_labels = kind.has_deviance  # such a loss is near a multiple of a large label
         self.restore(numbers)
 
     def restart(self) -> None:
-        """Forget the rows so far, but for the residuals."""
+        """Forget the rows so far, but for the residuals and the largest losses."""
         self._core.numbers = self._nothing
 
     @property
@@ -136,16 +147,27 @@ class RunMonitor:
     def add(self, losses: Vector, baselines: Vector, scores: Vector | None, y: Vector, weight: Vector) -> None:
         """Rows as they were predicted before they were learned; those without a label or weight are passed over."""
         self._core.add(losses, baselines, scores, y, weight)
+        if self._tail is not None:
+            met = (weight > 0.0) & (y == y) & (losses == losses)
+            self._tail.add(np.minimum(np.abs(y if self._is_tail_of_labels else losses)[met], _HUGE))
 
     @property
     def numbers(self) -> list[float]:
         """All that it remembers, for a checkpoint."""
-        return self._core.numbers
+        return [*self._core.numbers, *([] if self._tail is None else self._tail.numbers)]
 
     def restore(self, numbers: Sequence[float]) -> None:
         """Go on from saved numbers; none of them changes nothing."""
         if numbers:
-            self._core.numbers = [float(value) for value in numbers]
+            own = [float(value) for value in numbers]
+            self._core.numbers, tail = own[:MONITOR_NUMBERS], own[MONITOR_NUMBERS:]
+            if self._tail is not None and len(tail) == TAIL_NUMBERS:
+                self._tail.restore(tail)
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether the losses may have a tail too heavy for an upper end; never with labels that are classes."""
+        return self._tail is not None and self._tail.is_heavy
 
     @property
     def residual_numbers(self) -> list[float]:
@@ -171,9 +193,18 @@ class RunMonitor:
         row = int(self._core.numbers[_ALARM_ROW])
         return Drift(row if row > 0 else None)
 
+    def intervals(self) -> list[MeanInterval | None]:
+        """Return the intervals of the mean loss, improvement, calibration and error rate, of numbers that are cut."""
+        return [MeanInterval.of(part, LEVEL) for part in self._core.sequences]
+
     def confidence(self, *, is_random: bool = False) -> RunConfidence | None:
         """What is known so far, of rows in random order or not; None before the first row."""
-        loss, improvement, calibration, errors = (MeanInterval.of(part, LEVEL) for part in self._core.sequences)
+        loss, improvement, calibration, errors = self.intervals()
         if loss is None:
             return None
+        if self.is_heavy or loss.is_cut_short:
+            loss = replace(loss, upper=math.inf)
+        improvement, calibration = (
+            None if one is None or one.is_cut_short else one for one in (improvement, calibration)
+        )
         return RunConfidence(loss, improvement, calibration, errors, None if is_random else self.drift)

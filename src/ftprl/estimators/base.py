@@ -278,13 +278,13 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not all(model.engine.receipt for model in self.models_):  # who lists attributes expects this kind of error
             raise AttributeError("a certificate needs receipt=True, got an estimator without it; fit it with that.")
-        return [own_certificate(model.engine) for model in self.models_]
+        return [own_certificate(one.engine).with_latest(one) for one in self.models_]
 
     @property
     def progressive_loss_(self) -> float:
-        """The mean loss of all rows, each predicted before it was learned; over all classes where there are several."""
+        """The mean loss of the first pass, each row before it was learned; over all classes where there are several."""
         check_is_fitted(self)
-        return float(np.mean([model.engine.progress.mean for model in self.models_]))
+        return float(np.mean([model.progressive.mean for model in self.models_]))
 
     def plot(self) -> Figure:
         """The progressive loss over the rows of `fit`, as a Matplotlib figure."""

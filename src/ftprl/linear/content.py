@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ftprl.confidence.layout import MONITOR_NUMBERS, RESIDUAL_NUMBERS
+from ftprl.confidence.layout import MONITOR_NUMBERS, RESIDUAL_NUMBERS, TAIL_NUMBERS
 from ftprl.data.protocol import KINDS
 from ftprl.linear.bounds import MOST as MOST_BOUNDS
 from ftprl.losses import LOSSES
@@ -111,9 +111,10 @@ CHECK = fields(  # of `ftprl.linear.frozen.FrozenCheck`
         **dict.fromkeys(("loss", "baseline", "progressive", "least", "above_progressive", "above_baseline"), number()),
         "improvement": either(number(), nothing),
         "alarms": listed(one_of("changed", "worse", "forgotten"), 3),
-    }
+    },
+    dict.fromkeys(("lower", "upper"), either(number(), nothing)),
 )
-_MONITOR = listed(number(), MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`
+_MONITOR = listed(number(), MONITOR_NUMBERS + TAIL_NUMBERS, MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`
 CAUTIONS = mapping(listed(name, 10, 1), 20)  # of a run, by what they are about: text and options
 MOST_BLOCKS = 10_000  # classes of `ftprl.training.label_blocks`
 HISTORY = either(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
@@ -22,6 +22,8 @@ _SURE = 4.0  # standard errors between two losses
 _WORSE = 3.0  # standard errors above the baseline
 _MORE = 1.02  # times the loss of random rows
 _LOST = 0.1  # of what was gained over the baseline
+_NORMAL_95 = 1.959963984540054
+_FEWEST = 50  # rows that an interval needs
 
 
 @final
@@ -60,6 +62,18 @@ def _moments(losses: Vector, weight: Vector) -> LossMoments:
     return moments
 
 
+def _ends(losses: Vector, weight: Vector, least: float) -> tuple[float, float]:
+    """Return a 95 % interval of the mean; the end on the side of the longer tail is moved (Johnson 1978)."""
+    moments, total = _moments(losses, weight), float(weight.sum())
+    error = math.sqrt(moments.variance) if len(losses) >= _FEWEST else math.nan
+    if not error > 0.0:
+        return math.nan, math.inf
+    third = float(((weight * (losses - moments.mean)) ** 3).sum()) / total**3
+    shift = third / error**2 * (2.0 * _NORMAL_95**2 + 1.0) / 6.0
+    low = moments.mean + min(shift, 0.0) - _NORMAL_95 * error
+    return max(low, least), moments.mean + max(shift, 0.0) + _NORMAL_95 * error
+
+
 def _sigmas(difference: float, variance: float) -> float:
     """How many standard errors a difference is; 0 where nothing is known."""
     if difference == 0.0 or not math.isfinite(variance):
@@ -76,7 +90,9 @@ class FrozenCheck:
     them; `progressive` is the loss of the rows that were learned just before, which are a random draw. Those of kind
     "again" are a random draw of rows that were learned, predicted again by the saved model; `progressive` is their loss
     when they came. `baseline` is the loss of predicting them from the labels alone, `least` the least loss possible.
-    `above_progressive` and `above_baseline` are differences in standard errors.
+    `above_progressive` and `above_baseline` are differences in standard errors. `lower` and `upper` are a 95 % interval
+    of the loss of this model for rows like these; `lower` is NaN with too few rows, `upper` infinite where large losses
+    may be rare and yet most of the mean.
     """
 
     kind: Kind
@@ -87,6 +103,8 @@ class FrozenCheck:
     least: float
     above_progressive: float
     above_baseline: float
+    lower: float = math.nan
+    upper: float = math.inf
 
     @classmethod
     def of_last_rows(cls, losses: Vector, baselines: Vector, weight: Vector, before: LossMoments) -> FrozenCheck:
@@ -94,6 +112,7 @@ class FrozenCheck:
         least = baselines[:, 1]
         frozen, floor = _moments(losses - least, weight), _moments(least, weight).mean
         paired = _moments(losses - baselines[:, 0], weight)
+        low, high = _ends(losses, weight, floor)
         return cls(
             "last",
             len(losses),
@@ -103,21 +122,27 @@ class FrozenCheck:
             least=floor,
             above_progressive=_sigmas(frozen.mean - before.mean, frozen.variance + before.variance),
             above_baseline=_sigmas(paired.mean, paired.variance),
+            lower=low,
+            upper=high,
         )
 
     @classmethod
     def of_learned_rows(cls, losses: Vector, came: Vector, baselines: Vector, weight: Vector) -> FrozenCheck:
         """Compare the losses of rows that were learned with those when they came (`came`), row by row."""
         more, paired = _moments(losses - came, weight), _moments(losses - baselines[:, 0], weight)
+        least = _moments(baselines[:, 1], weight).mean
+        low, high = _ends(losses, weight, least)
         return cls(
             "again",
             len(losses),
             loss=_moments(losses, weight).mean,
             baseline=_moments(baselines[:, 0], weight).mean,
             progressive=_moments(came, weight).mean,
-            least=_moments(baselines[:, 1], weight).mean,
+            least=least,
             above_progressive=_sigmas(more.mean, more.variance),
             above_baseline=_sigmas(paired.mean, paired.variance),
+            lower=low,
+            upper=high,
         )
 
     @property
@@ -151,10 +176,19 @@ class FrozenCheck:
     def to_dict(self) -> dict[str, Any]:
         """Return the check as JSON values."""
         known = {name: getattr(self, name) for name in self.__slots__}
-        gain = self.improvement
+        known |= {name: known[name] if math.isfinite(known[name]) else None for name in ("lower", "upper")}
+        gain = self.improvement if self.kind == "last" else math.nan  # of rows that were learned it says nothing
         return {**known, "improvement": gain if math.isfinite(gain) else None, "alarms": self.alarms}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FrozenCheck:
         """Return the check that `to_dict` wrote."""
-        return cls(**{name: values[name] for name in cls.__slots__})
+        ends = {name: values.get(name) for name in ("lower", "upper")}  # an older file has none
+        return cls(
+            **{name: values[name] for name in cls.__slots__ if name not in ends},
+            **{name: value for name, value in ends.items() if value is not None},
+        )
+
+    def without_upper_end(self) -> FrozenCheck:
+        """Return the check for losses without an upper limit that can be told."""
+        return replace(self, upper=math.inf)

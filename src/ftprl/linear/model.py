@@ -94,12 +94,12 @@ class Model:
         """As a notebook shows it."""
         from ftprl.draw.card import card
 
-        spec, progress = self.engine.spec, self.engine.progress
+        spec, progress, learned = self.engine.spec, self.progressive, self.engine.progress.rows
         scales = ", ".join(f"{scale:g}" for scale in spec.scales)
         rows = [
             ("loss", spec.scalar_loss().unit or spec.loss),
             ("learning-rate scales", f"{len(spec.scales)}: {scales}" if spec.several else scales),
-            ("rows learned", f"{progress.rows:,}"),
+            ("rows learned", f"{learned:,}" + (" in several passes" if learned > progress.rows else "")),
             (
                 "each row before it was learned",
                 measured(spec.loss, progress.mean, progress.baseline_mean, progress.improvement),
@@ -116,6 +116,17 @@ class Model:
         if spec.calibrate != "none":
             rows.append(("calibration", spec.calibrate))
         return card("Model", [*rows, ("reads", str(self.reading.get("format", "arrays")))])
+
+    @property
+    def progressive(self) -> LossTotals:
+        """The loss of the rows in the first pass of each run, as each was predicted before it was learned."""
+        known = LossTotals.from_list(self.history["progressive"]) if self.history else None
+        if self.checkpoint is None:
+            return known if known is not None and known.rows else self.engine.progress
+        state = self.checkpoint["state"]
+        now = state["progressive"] or state.get("arrived") or self.engine.progress.to_list()
+        own = LossTotals.from_list(now) - LossTotals.from_list(state["began"])
+        return own if known is None else known + own
 
     @property
     def occupied(self) -> int:

@@ -119,14 +119,19 @@ class CellTable:
     @property
     def columns(self) -> int:
         """Of classes, that a cell has: those known and one for all that may come; 1 with a loss of one score."""
-        return self.classes + (self.classes < self._spec.classes) if self._spec.classes else 1
+        return self.classes + (self.classes_to_come > 0) if self._spec.classes else 1
+
+    @property
+    def classes_to_come(self) -> int:
+        """How many classes there may be that no row had and nobody has named: the last column stands for them."""
+        return self._spec.classes - self.classes if self._spec.classes else 0
 
     @property
     def copies(self) -> Vector:
         """How many classes each column stands for."""
         many = np.ones(self.columns)
-        if self.classes < self._spec.classes:
-            many[-1] = self._spec.classes - self.classes
+        if self.classes_to_come:
+            many[-1] = self.classes_to_come
         return many
 
     @property

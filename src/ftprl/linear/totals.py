@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, final
 
@@ -40,6 +41,16 @@ class LossTotals:
             self.least + other.least,
         )
 
+    def __sub__(self, other: LossTotals) -> LossTotals:
+        """Of these rows without those of `other`."""
+        return LossTotals(
+            self.loss - other.loss,
+            self.weight - other.weight,
+            self.rows - other.rows,
+            self.baseline - other.baseline,
+            self.least - other.least,
+        )
+
     @property
     def baseline_mean(self) -> float:
         """The loss of the baseline per unit of weight; NaN when it is not known."""
@@ -71,6 +82,13 @@ class LossTotals:
         """As a model file has them, the baseline where it is known."""
         yardstick = [self.baseline, self.least] if math.isfinite(self.baseline) else []
         return [self.loss, self.weight, self.rows, *yardstick]
+
+    @classmethod
+    def from_list(cls, values: Iterable[float]) -> LossTotals:
+        """Return the totals that `to_list` wrote."""
+        loss, weight, rows, *yardstick = values  # an older file has no baseline
+        baseline, least = yardstick or (math.nan, 0.0)
+        return cls(float(loss), float(weight), int(rows), float(baseline), float(least))
 
 
 def improvement(loss: float, baseline: float, least: float = 0.0) -> float:

@@ -95,7 +95,7 @@ class Audit:
         H_x = 0.5 * hold * x**2 + c.z * x + l1 * np.abs(x)
         with np.errstate(divide="ignore", invalid="ignore"):
             counted = np.where(c.unit > 0, (c.R / c.unit) ** 2, 0.0)
-            pull = np.abs(np.where(c.unit > 0, c.S / c.unit, 0.0))
+            pull = np.abs(_of_classes_seen(np.where(c.unit > 0, c.S / c.unit, 0.0), self._replay))
         terms = {
             "Su": c.S * u,
             "Hu": H_u,
@@ -244,7 +244,8 @@ class Audit:
         """The floor; the length of the fixed weights is half that of the box around them, of the scale compared."""
         names = ("pull2", "pull", "G", "count")
         sums = [DualSums(own.largest, *(self._of(k, name) for name in names)) for k, own in enumerate(self._scales)]
-        length = None if self._comparator.radius is not None else 0.5 * math.sqrt(self._of(scale, "D2"))
+        none = self._comparator.radius is not None or self._replay.classes_to_come > 0
+        length = None if none else 0.5 * math.sqrt(self._of(scale, "D2"))
         return audited_floor(self._replay, sums, self._comparator.norm, length)
 
     def curve(self) -> FloorCurve:
@@ -283,6 +284,16 @@ class Audit:
         units = (n + m + 64) * over_rows + (m + 64) * self._of(k, "size") + (n + 64) * of_S
         steps = error.step_size + 3.0 * error.linear_size + 2.0 * (abs(totals.proximal) + totals.stability)
         return 1.01 * 2.0**-53 * (units + (80 + (n + m + 64) * 2.0**-22) * steps)
+
+
+def _of_classes_seen(pull: Vector, replay: Replay) -> Vector:
+    """The pull on fixed weights of the classes that came: they share what was given to the others."""
+    n, to_come = replay.known, replay.classes_to_come
+    if not (n and to_come):
+        return pull
+    split = pull.reshape(len(pull) // (n + 1), n + 1, -1)
+    shared = split[:, :n] + to_come / n * split[:, n:]
+    return np.concatenate([shared, 0.0 * split[:, n:]], axis=1).reshape(pull.shape)
 
 
 def _sums(values: Vector) -> Vector:

@@ -51,6 +51,7 @@ def audited_floor(replay: Replay, sums: list[DualSums], norm: str, length: float
 def _line(replay: Replay, k: int, own: DualSums, unit: float) -> dict[str, float]:
     rows, error, n, m = replay.row_sums(k), replay.rounding_sums(k), float(replay.tallies[2]), own.count
     rounded = 2.02 * E * (n + m + 64) * (error.linear_size + rows.sizes)
+    rounded += _of_classes_to_come(replay, k)
     line = {"scale": replay.spec.scales[k], "start": rows.scale_loss - rows.terms - replay.sums_of(k).linear - rounded}
     # Of weights with length 1 the sum of |weight| unit is at most `reach`; |S / unit| is off by (n + 64) times this.
     for norm, dual, reach in (("1", own.largest, 1.0), ("2", math.sqrt(own.squares), m**0.5), ("inf", own.sizes, m)):
@@ -59,8 +60,23 @@ def _line(replay: Replay, k: int, own: DualSums, unit: float) -> dict[str, float
             stalled = math.exp(min(n * (2.0**-51 if replay.spec.float64 else 2.0**-22), 700.0))
             by_R = math.sqrt(n * min(stalled, max(n, 1.0)) * own.G * (m if norm == "inf" else 1.0))
             gradients = min(gradients, by_R)
+        if replay.classes_to_come:
+            gradients *= replay.spec.classes / max(replay.known, 1)
         line[f"slope_{norm}"] = unit * (dual + 1.01 * E * ((m + 64) * dual + (n + 64) * gradients))
     return line
+
+
+def _of_classes_to_come(replay: Replay, k: int) -> float:
+    """Fixed weights of the n classes that came, of N, may lose so much less than those of all N."""
+    N, n, weight = replay.spec.classes, replay.known, replay.row_sums(k).weight
+    if not replay.classes_to_come or not weight > 0.0:
+        return 0.0
+    given = weight * (N - n) / N  # to classes that never came, in sum over the rows; at most that of equal parts
+    if replay.spec.intercept:
+        S = float(replay.intercept_columns[n, 2, k])
+        given = min(given, (N - n) * S * (1.0 + 2.02 * E * (float(replay.tallies[2]) + 64)))
+    parts = [a * math.log(weight / a) for a in (given, weight - given) if a > 0.0]
+    return math.fsum(parts) + given * math.log((N - n) / n)
 
 
 def _last_above(lines: list[dict[str, float]], norm: str, level: float) -> float | None:

@@ -25,8 +25,8 @@ class Comparison:
         return "the model's final weights" if self.kind == "weights" else "the weights of the other model"
 
 
-def notes_of(spec: Spec, scale: float, *, regret: float, loss: float) -> tuple[str, ...]:
-    """What the numbers do not say by themselves."""
+def notes_of(spec: Spec, scale: float, *, regret: float, loss: float, to_come: int = 0) -> tuple[str, ...]:
+    """Return what the numbers do not say by themselves; `to_come` classes of those that there may be never came."""
     notes, loss_function = [], spec.scalar_loss()
     if regret > loss >= 0.0 and loss_function.link != "log":  # with a log link losses may be below 0
         notes.append(
@@ -38,7 +38,12 @@ def notes_of(spec: Spec, scale: float, *, regret: float, loss: float) -> tuple[s
         notes.append(
             f"fixed weights are compared on top of {offset} up to each row, as the predictions of this run are"
         )
-    if spec.classes:
+    if to_come:
+        notes.append(
+            f"the floor is about models of the {spec.classes - to_come} classes that came; regret and bounds compare"
+            f" with weights for all {spec.classes} that there may be (--classes)"
+        )
+    elif spec.classes:
         notes.append(
             f"fixed weights are those of all {spec.classes} classes that there may be (--classes), and their length is"
             " over all classes"

@@ -67,7 +67,7 @@ class StreamCertificate:
     caveats: tuple[str, ...] = ()
     floors: FloorLines = NO_FLOOR
     norm: Norm = "2"
-    length: float | None = None  # of the fixed weights, in units of their features; None for a box
+    length: float | None = None  # of the fixed weights in units of features; None for a box or where classes never came
     baseline: Mapping[str, float | None] = field(default_factory=dict)
     rates: Mapping[str, Any] | None = None
     points: tuple[Mapping[str, float], ...] = ()
@@ -76,6 +76,7 @@ class StreamCertificate:
     confidence: Mapping[str, Any] | None = None  # of rows to come; None where no run recorded it
     order: str | None = None  # of the rows of the latest run: "random" or "given"
     check: Mapping[str, Any] | None = None  # how the model predicted while it did not learn, as JSON values
+    first_pass: Mapping[str, float | None] | None = None  # its losses, where later passes learned the same rows again
 
     @property
     def true_regret(self) -> float | None:
@@ -111,6 +112,8 @@ class StreamCertificate:
         out["rates"] = None if self.rates is None else dict(self.rates)
         out["confidence"] = None if self.confidence is None else dict(self.confidence)
         out |= {"order": self.order, "check": None if self.check is None else dict(self.check)}
+        if self.first_pass is not None:
+            out["first_pass"] = dict(self.first_pass)
         return out | {"floor": self._floor_to_dict()}
 
     def _floor_to_dict(self) -> Json:
@@ -139,8 +142,7 @@ class StreamCertificate:
         from ftprl.draw.card import card
         from ftprl.receipt.printed import four_answers
 
-        numbers = (self.loss_name, self.baseline, self.rates, self.curve, self.offset, self.confidence, self.latest)
-        rows: list[tuple[str, str]] = list(four_answers(*numbers))
+        rows: list[tuple[str, str]] = list(four_answers(self))
         rows += [
             ("total loss", f"{self.loss:.6g}"),
             ("regret", f"at most {self.regret:.6g}, bound {self.bound:.6g}"),
@@ -186,11 +188,16 @@ class StreamCertificate:
         return replace(self, points=tuple(points))
 
     def with_latest(self, model: Model) -> StreamCertificate:
-        """Return the certificate with what the latest run of the model tells of rows to come."""
-        expected, history = model.confidence, model.history
-        confidence = None if expected is None else expected.to_dict()
-        order = history.get("order", {}).get("order")
-        return replace(self, confidence=confidence, order=order, check=history.get("check"))
+        """Return the certificate with the losses of the first pass, and what the latest run tells of rows to come."""
+        progressive, expected, history = model.progressive, model.confidence, model.history
+        first = {"rows": progressive.rows, **against_baseline(progressive)}
+        return replace(
+            self,
+            first_pass=first if progressive.rows < self.rounds else None,
+            confidence=None if expected is None else expected.to_dict(),
+            order=history.get("order", {}).get("order"),
+            check=history.get("check"),
+        )
 
     def with_norm(self, norm: Norm) -> StreamCertificate:
         """The same certificate with lengths in another norm."""
@@ -279,9 +286,18 @@ def _assembled(
         "rows" if engine.counts_rows else "gradients",
         (),
         None,
-        notes_of(spec, spec.scales[k], regret=own["regret"], loss=learned.prediction_loss),
+        notes_of(
+            spec,
+            spec.scales[k],
+            regret=own["regret"],
+            loss=learned.prediction_loss,
+            to_come=engine.classes_to_come,
+        ),
         floors,
-        length=None if comparison.kind == "box" else 0.5 * math.sqrt(float(sums.D2[k])) / floors.unit,
+        # These weights have classes that the fixed weights of the floor have not, where some never came.
+        length=None
+        if comparison.kind == "box" or engine.classes_to_come
+        else 0.5 * math.sqrt(float(sums.D2[k])) / floors.unit,
         baseline=against_baseline(progress),
         rates=rates_of(engine.state, spec, progress),
         loss_name=spec.loss,

@@ -225,15 +225,18 @@ class Problem:
 
     With several classes t has a number for each coordinate and column of classes, in this order. A column that stands
     for m classes, which are all alike and so have the same best weights, has sqrt(m) times its weight in t: the length
-    of t is then that of all weights.
+    of t is then that of all weights. Without a box the classes that never came have no probability: the floor is
+    about models without them.
     """
 
     def __init__(
         self, engine: Certifiable, data: LearnedData, radius: float, classes: ClassTable | None = None
     ) -> None:
-        spec = engine.spec
+        spec, counted = engine.spec, engine.copies
+        if engine.classes_to_come and radius == math.inf:
+            counted[-1] = 0.0
         self._loss = spec.scalar_loss()
-        self._of_row: RowLoss = _OneScore(self._loss.arrays) if classes is None else _Softmax(engine.copies)
+        self._of_row: RowLoss = _OneScore(self._loss.arrays) if classes is None else _Softmax(counted)
         self._classes, self._roots = classes, np.sqrt(engine.copies)
         self._intercept = spec.intercept
         C = len(self._roots)

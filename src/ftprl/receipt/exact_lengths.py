@@ -65,4 +65,4 @@ def _point(problem: Problem, t: Vector, unit: float) -> dict[str, float]:
     value, slope = problem.value_and_slope(t)
     length = float(np.linalg.norm(t))
     least = value - float(slope @ t) - length * float(np.linalg.norm(slope))
-    return {"length": length / unit, "loss": value, "at_least": least}
+    return {"length": length / unit, "loss": value, "at_least": min(least, value)}  # up to rounding it never is above

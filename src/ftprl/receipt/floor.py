@@ -6,6 +6,9 @@ terms where steps are implicit) and S = g_{1:t}. By the dual norm of S / unit, S
     loss(u)  >=  loss of the scale - A - length |S / unit|.
 
 Neither a bounded set nor the absence of penalties is needed: S sums gradients of the loss alone.
+
+With several classes of which some never came, u has weights for the n classes that came alone: what a model gives to
+the others is added to S of these in equal parts, and `unseen_loss` is taken off the start (docs/classes.md).
 """
 
 from __future__ import annotations
@@ -70,6 +73,24 @@ def unit_of_length(spec: Spec, label_unit: float) -> float:
     return label_unit if in_unit else 1.0
 
 
+def unseen_loss(engine: Certifiable, k: int, weight: float) -> float:
+    """How much lower the line of a scale starts where some classes never came, at most.
+
+    With m the probability that the scale gave to these in a row, it is the sum of h(m) + m ln((N - n) / n), where h is
+    the entropy of m and 1 - m: at most the weight of the rows times this of the mean m, as it is concave.
+    """
+    to_come = engine.classes_to_come
+    if not to_come or not weight > 0.0:
+        return 0.0
+    seen = engine.spec.classes - to_come
+    mean = most = to_come / engine.spec.classes  # with this mean it is largest
+    if engine.spec.intercept:  # S of the intercept is the sum of the probabilities of one of them
+        rounded = 1.0 + SECOND_ORDER * EPSILON * (engine.progress.rows + OPERATIONS)
+        mean = min(to_come * float(engine.intercept_columns[-1, 2, k]) * rounded / weight, most)
+    entropy = -mean * math.log(mean) - (1.0 - mean) * math.log1p(-mean) if mean > 0.0 else 0.0
+    return weight * (entropy + mean * math.log(to_come / seen))
+
+
 def _line(engine: Certifiable, k: int, sums: StreamLedger, unit: float) -> FloorLine:
     totals, rows, size = engine.sums_of(k), engine.row_sums(k), engine.rounding_sums(k)
     depth = engine.progress.rows + float(sums.count[k]) + OPERATIONS
@@ -84,7 +105,7 @@ def _line(engine: Certifiable, k: int, sums: StreamLedger, unit: float) -> Floor
         for norm in NORMS
         if norms[norm] == norms[norm]
     )
-    start = rows.scale_loss - totals.linear - rows.terms - lost
+    start = rows.scale_loss - totals.linear - rows.terms - lost - unseen_loss(engine, k, rows.weight)
     return FloorLine(engine.spec.scales[k], start, slopes)
 
 
@@ -97,4 +118,6 @@ def _slope_rounding(engine: Certifiable, k: int, sums: StreamLedger, norm: Norm,
         hidden = hidden_by_rounding(rows, spec.float64)
         wide = math.sqrt(count) if norm == "inf" else 1.0
         gradients = min(gradients, math.sqrt(rows * hidden * float(sums.G[k])) * wide)
+    if engine.classes_to_come:  # their S is added to that of each class that came
+        gradients *= spec.classes / max(spec.classes - engine.classes_to_come, 1)
     return SECOND_ORDER * EPSILON * ((count + OPERATIONS) * value + (rows + OPERATIONS) * gradients)

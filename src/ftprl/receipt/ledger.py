@@ -49,6 +49,8 @@ class Certifiable(Protocol):
     @property
     def copies(self) -> Vector: ...
     @property
+    def classes_to_come(self) -> int: ...
+    @property
     def state(self) -> Mapping[str, Vector]: ...
     @property
     def progress(self) -> LossTotals: ...
@@ -81,6 +83,8 @@ class CoordinateBlock:
     spec: Spec
     limits: tuple[Vector, Vector]  # of each weight; one column
     copies: Vector | None = None  # how many classes each stands for; one column
+    columns: int = 1  # of classes: so many coordinates in a row are of one feature
+    missing: float = 0.0  # classes to come, which the last column stands for, for each class that came
 
     @property
     def free(self) -> bool:
@@ -102,8 +106,16 @@ class CoordinateBlock:
         return np.asarray(np.divide(a, self.unit, out=none, where=self.unit > 0))
 
     def pull(self) -> Vector:
-        """S / unit: the summed gradients as if features were measured in their units."""
-        return self.over_unit(self.S)
+        """S / unit: the summed gradients as if features were measured in their units.
+
+        Those of classes that never came are added, in equal parts, to the classes that came (docs/classes.md).
+        """
+        pull = self.over_unit(self.S)
+        if self.missing:
+            by_class = pull.reshape(-1, self.columns, pull.shape[1])
+            by_class[:, :-1] += self.missing * by_class[:, -1:]
+            by_class[:, -1] = 0.0
+        return pull
 
     def hold(self) -> Vector:
         """Q + l2 of each scale, with Q = M (beta M + R) / (h kappa)."""
@@ -132,6 +144,7 @@ def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterat
     copies = engine.copies
     C, at_once = len(copies), max(1, _AT_ONCE // len(copies))
     of_classes = copies[:, None] if spec.classes else None
+    missing = engine.classes_to_come / (C - 1) if engine.classes_to_come and C > 1 else 0.0
     for at in range(0, len(slots), at_once):
         own = slots[at : at + at_once]
         parts = engine.parts_at(own)
@@ -145,12 +158,13 @@ def coordinate_blocks(engine: Certifiable, slots: Slots | None = None) -> Iterat
             often = (R / M) ** 2 if counted is None else counted
         lower, upper = (np.repeat(ends, C)[:, None] for ends in engine.limits_at(own))
         many = None if of_classes is None else np.tile(of_classes, (len(own), 1))
-        yield CoordinateBlock(np.repeat(own, C), z, R, S, M, kappa, often, spec, (lower, upper), many)
+        yield CoordinateBlock(np.repeat(own, C), z, R, S, M, kappa, often, spec, (lower, upper), many, C, missing)
     if spec.intercept:
         one, cell = np.ones((C, 1)), engine.intercept_columns
         z, R, S, kappa = (cell[:, part] for part in range(4))
         rows = one * engine.progress.rows
-        yield CoordinateBlock(None, z, R, S, one, kappa[:, :1], rows, spec, (-np.inf * one, np.inf * one), of_classes)
+        free = (-np.inf * one, np.inf * one)
+        yield CoordinateBlock(None, z, R, S, one, kappa[:, :1], rows, spec, free, of_classes, C, missing)
 
 
 def own_weights(engine: Certifiable) -> Comparator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ftprl.data.files import shown as shown_name
 from ftprl.linear.totals import improvement
@@ -20,37 +20,58 @@ _MOST_GROUPS = 12
 Row = tuple[str, float | None, bool, str]
 
 
-def four_answers(
-    loss_name: str,
-    baseline: Mapping[str, float | None],
-    rates: Mapping[str, Any] | None,
-    curve: FloorCurve,
-    offset: str,
-    confidence: Mapping[str, Any] | None,
-    latest: Mapping[str, Any],
-) -> list[Answer]:
-    """The questions about a run in their order, from the numbers of a receipt.
+class Answerable(Protocol):
+    """What the questions are answered from: a certificate, or the numbers of a replay."""
+
+    @property
+    def loss_name(self) -> str: ...
+    @property
+    def baseline(self) -> Mapping[str, float | None]: ...
+    @property
+    def first_pass(self) -> Mapping[str, float | None] | None: ...
+    @property
+    def rates(self) -> Mapping[str, Any] | None: ...
+    @property
+    def curve(self) -> FloorCurve: ...
+    @property
+    def offset(self) -> str: ...
+    @property
+    def confidence(self) -> Mapping[str, Any] | None: ...
+    @property
+    def latest(self) -> Mapping[str, Any]: ...
+
+
+def four_answers(c: Answerable) -> list[Answer]:
+    """Return the questions about a run in their order, from the numbers of a receipt.
 
     `latest` has the `order` of the rows in the latest run, and how the model predicted while it did not learn
     (`check`).
     """
-    loss, weight = baseline.get("loss") or 0.0, baseline.get("weight") or 0.0
+    first, again = c.first_pass or c.baseline, c.first_pass is not None
+    loss, weight = first.get("loss") or 0.0, first.get("weight") or 0.0
     mean = loss / weight if weight else 0.0
-    base, least = baseline.get("baseline"), baseline.get("least") or 0.0
+    base, least = first.get("baseline"), first.get("least") or 0.0
     gain = None if base is None else improvement(loss, base, least)
     return [
-        answers.guessing(loss_name, mean, None if base is None or not weight else base / weight, gain),
-        answers.learning_rate(rates, weight),
-        answers.fixed_weights(curve, offset),
-        *([] if confidence is None else [answers.tomorrow(confidence, latest.get("order"), latest.get("check"))]),
+        answers.guessing(c.loss_name, mean, None if base is None or not weight else base / weight, gain, again=again),
+        answers.learning_rate(c.rates, c.baseline.get("weight") or 0.0, again=again),
+        answers.fixed_weights(c.curve, c.offset, again=again),
+        *([] if c.confidence is None else [answers.tomorrow(c.confidence, c.latest["order"], c.latest["check"])]),
     ]
 
 
 def certificate_text(c: StreamCertificate) -> str:
     """All of a certificate, for a terminal."""
-    lines = [f"{c.rounds} row{'s' if c.rounds != 1 else ''} learned, each predicted before it was learned"]
-    lines += answer_lines(four_answers(c.loss_name, c.baseline, c.rates, c.curve, c.offset, c.confidence, c.latest))
+    lines = [_rows(c), *answer_lines(four_answers(c))]
     return "\n".join([*lines, *_floor(c), *_details(c), *_named(c), *(f"  note: {caveat}" for caveat in c.caveats)])
+
+
+def _rows(c: StreamCertificate) -> str:
+    """How many rows were learned, and which of them are predictions."""
+    first = c.first_pass
+    if first is None:
+        return f"{c.rounds} row{'s' if c.rounds != 1 else ''} learned, each predicted before it was learned"
+    return f"{first['rows']} rows, each predicted before it was learned; {c.rounds} with those learned again later"
 
 
 def answer_lines(answers: Sequence[Answer]) -> list[str]:
@@ -82,9 +103,8 @@ def _floor(c: StreamCertificate) -> list[str]:
     cells = [("length up to", "loss at least", ""), *(row[1:] for row in sorted(rows))]
     wide = [max(len(row[i]) for row in cells) for i in range(2)]
     own = f"{curve.mean:.4g}"
-    head = (
-        f"floor: a lower bound on the loss per {per} of all fixed weights up to a length; the loss of this run is {own}"
-    )
+    run = "the loss of this run" if c.first_pass is None else "over all passes the loss"
+    head = f"floor: a lower bound on the loss per {per} of all fixed weights up to a length; {run} is {own}"
     end = curve.informative_length
     limit = [] if end is None else [f"  for lengths above {below(end)} nothing is proved"]
     table = [f"    {a:>{wide[0]}}  {b:>{wide[1]}}  {note}".rstrip() for a, b, note in cells]
@@ -168,7 +188,7 @@ def _table(c: StreamCertificate) -> list[Row]:
     better = "; below 1: better than fixed rates could guarantee" if (c.ratio or 1.0) < 1.0 else ""
     name, what = _excess_in_words(c)
     return [
-        ("total loss", c.loss, True, "of the predictions, each made before its row was learned"),
+        ("total loss", c.loss, True, _losses(c)),
         (
             "regret at most",
             c.regret,
@@ -205,6 +225,12 @@ def _table(c: StreamCertificate) -> list[Row]:
         ("per-coordinate gain", c.gain, False, "best one-rate bound / best per-coordinate bound"),
         ("competitive ratio", c.ratio, False, f"theorem's bound / best per-coordinate bound{alone}{better}"),
     ]
+
+
+def _losses(c: StreamCertificate) -> str:
+    if c.first_pass is None:
+        return "of the predictions, each made before its row was learned"
+    return "over all passes; in later ones, of rows that had been learned before"
 
 
 def _excess_in_words(c: StreamCertificate) -> tuple[str, str]:

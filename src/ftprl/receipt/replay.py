@@ -57,8 +57,12 @@ class Replay:
         """How many classes each column stands for: one that is known, or all that may come."""
         if not self.loss.has_classes:
             return np.ones(1)
-        to_come = self.spec.classes - self.known
-        return np.array([1.0] * self.known + ([float(to_come)] if to_come else []))
+        return np.array([1.0] * self.known + ([float(self.classes_to_come)] if self.classes_to_come else []))
+
+    @property
+    def classes_to_come(self) -> int:
+        """How many classes there may be that no row had and nobody has named: the last column stands for them."""
+        return self.spec.classes - self.known if self.loss.has_classes else 0
 
     @property
     def counts_rows(self) -> bool:

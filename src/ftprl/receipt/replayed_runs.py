@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from ftprl.linear.classes import ClassTable
 from ftprl.linear.frozen import FrozenCheck, LossMoments
 from ftprl.linear.spec import Spec
 from ftprl.receipt.audit import Audit, Comparator
+from ftprl.receipt.audit_tail import AuditedTail
 from ftprl.receipt.caveats import notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
@@ -47,6 +48,20 @@ EXACT_LENGTH = 1e-4  # likewise, of a length, and of what is proved at it
 
 
 @final
+class Recomputed(NamedTuple):
+    """What the questions about a run are answered from once it was replayed."""
+
+    loss_name: str
+    baseline: Mapping[str, float | None]
+    first_pass: Mapping[str, float | None] | None
+    rates: Mapping[str, Any] | None
+    curve: FloorCurve
+    offset: str
+    confidence: Mapping[str, Any] | None
+    latest: Mapping[str, Any]
+
+
+@final
 class Replaying:
     """The replay of all runs, compared with the receipt at its milestones and at the end."""
 
@@ -63,8 +78,10 @@ class Replaying:
         self.listener = listener or (lambda read: None)
         loss = replay.spec.scalar_loss()
         self.replay, self.confidence = replay, ReplayedIntervals(loss.name, replay.spec.classes)
+        self.tail = AuditedTail(loss)
         self.baseline = ReplayedBaseline(loss.baseline, loss.name, loss.tau or 0.5, replay.spec.classes)
         self.classes = _class_table(stated, replay.spec)
+        self.first_pass = dict.fromkeys(("rows", "loss", "weight", "baseline", "least"), 0.0)  # of all runs
         self.read = 0  # rows, in all passes
         self.rows_before = 0  # of the data of earlier runs
         self.runs: list[dict[str, Any]] = []  # as they were replayed
@@ -108,13 +125,19 @@ class Replaying:
         passes = 0
         for number_of_pass in range(run["passes"]):
             passes, self.left_out, self.is_first_pass = number_of_pass + 1, 0, number_of_pass == 0
+            before = self._totals()
             for part in self.learned.in_order(number, self.rows_before, self._arrive):
                 if not self._learn_part(part):
                     return False
+            if number_of_pass == 0:
+                after = self._totals()
+                self.first_pass = {name: own + after[name] - before[name] for name, own in self.first_pass.items()}
             bad = self.left_out + self.learned.sources[number].bad_rows
             if (self.read - began) * run["passes"] != passes * run["rows"]:
                 break  # other data, or other passes: there is no need to learn it all
         self._predict_sample()
+        if self.check is not None and self.tail.is_heavy:
+            self.check["upper"] = None
         self.rows_before += (self.read - began) // run["passes"]
         replayed = {**run, "passes": passes, "rows": self.read - began, "bad_rows": bad}
         if run["batches"] is not None:
@@ -190,6 +213,7 @@ class Replaying:
             parts.append((losses - least, weight))
             if self.is_first_pass:
                 self.confidence.add(losses, guessed, predictions, y, weight)
+                self.tail.add(losses, y)
                 if self.sample is not None:
                     numbers = np.column_stack([losses, guessed, least])
                     self.sample.see(KeyedRows.of(some).where(met).batch, numbers)
@@ -220,16 +244,27 @@ class Replaying:
         if stated["floor"]["points"]:
             recomputed["floor"]["points"] = self._points(self.replay, stated["floor"]["points"], audit.curve())
         numbers = {name: recomputed[name] for name in ("regret", "loss")}
-        recomputed["caveats"] = list(notes_of(spec, recomputed["scale"], **numbers))
-        recomputed["baseline"] = self._baseline()
+        to_come = self.replay.classes_to_come
+        recomputed["caveats"] = list(notes_of(spec, recomputed["scale"], **numbers, to_come=to_come))
+        totals = self._totals()
+        recomputed["baseline"] = _known({name: value for name, value in totals.items() if name != "rows"})
+        if self.first_pass["rows"] < totals["rows"]:
+            recomputed["first_pass"] = {**_known(self.first_pass), "rows": int(self.first_pass["rows"])}
         recomputed |= {"order": self.runs[-1]["order"]["order"], "check": self.check}
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
         loss = self.replay.spec.scalar_loss()
-        confidence = None if stated.get("confidence") is None else self._expected()
-        offset = offset_in_words(loss) if loss.has_offset else ""
         self.answers = four_answers(
-            loss.name, recomputed["baseline"], recomputed["rates"], audit.curve(), offset, confidence, recomputed
+            Recomputed(
+                loss.name,
+                recomputed["baseline"],
+                recomputed.get("first_pass"),
+                recomputed["rates"],
+                audit.curve(),
+                offset_in_words(loss) if loss.has_offset else "",
+                None if stated.get("confidence") is None else self._expected(),
+                recomputed,
+            )
         )
         checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
@@ -241,12 +276,11 @@ class Replaying:
             checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
         return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
 
-    def _baseline(self) -> dict[str, float | None]:
-        """The loss of the run, and that of predicting each label from those before it alone."""
-        loss, weight = self.replay.tallies[:2].tolist()
-        total = self.baseline.total
-        known = total if math.isfinite(total) else None
-        return {"loss": loss, "weight": weight, "baseline": known, "least": self.baseline.least}
+    def _totals(self) -> dict[str, float]:
+        """The rows so far, their loss, and that of predicting each label from those before it alone."""
+        loss, weight, rows = self.replay.tallies[:3].tolist()
+        baseline = {"baseline": self.baseline.total, "least": self.baseline.least}
+        return {"rows": rows, "loss": loss, "weight": weight, **baseline}
 
     def _check_confidence(self, stated: Mapping[str, Any] | None) -> list[Check]:
         """Compare the intervals for rows to come; a receipt may leave them out."""
@@ -262,7 +296,7 @@ class Replaying:
 
     def _expected(self) -> dict[str, Any] | None:
         """Return the intervals for rows to come; rows in random order cannot show a drift."""
-        numbers = self.confidence.to_dict()
+        numbers = self.tail.stated(self.confidence.to_dict())
         if numbers is not None and self.runs[-1]["order"]["order"] == "random":
             del numbers["drift"]
         return numbers
@@ -297,6 +331,11 @@ class Replaying:
             for name in near
         )
         return stated if agree and all(a["at_least"] <= a["loss"] for a in stated) else solved
+
+
+def _known(totals: Mapping[str, float]) -> dict[str, float | None]:
+    """The baseline is None where it is not known."""
+    return {name: value if math.isfinite(value) else None for name, value in totals.items()}
 
 
 def _is_near(stated: Any, value: float, near: float) -> bool:

@@ -33,7 +33,8 @@ _FLOOR = fields(
 _RATES = fields({**dict.fromkeys(["scale", "loss", "mixture"], number()), "guaranteed": _MAYBE})
 _INTERVAL = fields(
     {
-        **dict.fromkeys(["mean", "lower", "upper", "cut_off"], number()),
+        **dict.fromkeys(["mean", "lower", "cut_off"], number()),
+        "upper": _MAYBE,
         "level": number(0.0),
         "bound": _MAYBE,
         **dict.fromkeys(["rows", "cut_rows"], whole()),
@@ -44,9 +45,10 @@ _CONFIDENCE = fields(
     {"loss": _INTERVAL},
     {"drift": _DRIFT, **dict.fromkeys(["improvement", "calibration", "error_rate"], _INTERVAL)},
 )
+_LOSSES = {"loss": number(), "weight": number(0.0), "baseline": _MAYBE, "least": _MAYBE}
 CERTIFICATE = fields(
     {
-        "baseline": fields({"loss": number(), "weight": number(0.0), "baseline": _MAYBE, "least": _MAYBE}),
+        "baseline": fields(_LOSSES),
         "floor": _FLOOR,
         "rates": either(nothing, _RATES),
         "rounds": whole(),
@@ -68,9 +70,10 @@ CERTIFICATE = fields(
     },
     {
         "confidence": either(nothing, _CONFIDENCE),
+        "check": either(nothing, CHECK),
+        "first_pass": fields({"rows": whole(), **_LOSSES}),
         "named": listed(_NAMED, 200),
         "order": either(nothing, one_of("random", "given")),
-        "check": either(nothing, CHECK),
     },
 )
 CALIBRATION = either(nothing, listed(listed(number(0.0), 3, 3), 20, 20))

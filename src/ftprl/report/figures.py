@@ -58,7 +58,7 @@ def _loss(log: RunLog) -> Figure:
     return Figure(
         name,
         title,
-        f"Each row is predicted before it is learned{_meaning(log)} Lower is better."
+        f"Each row is predicted before it is learned{_meaning(log)}{_again(log)} Lower is better."
         + (f" {_baseline(log)}" if base else "")
         + (" The dashed orange line is the loss of held-out rows, which are never learned." if held else ""),
         panel,
@@ -68,7 +68,7 @@ def _loss(log: RunLog) -> Figure:
                 count(p.rows),
                 str(p.pass_number),
                 amount(p.loss),
-                *((amount(p.baseline), _percent(p.improvement)) if base else ()),
+                *((amount(p.baseline), _percent(p.improvement if p.pass_number == 1 else None)) if base else ()),
                 amount(p.since),
                 *((amount(p.holdout),) if held else ()),
             )
@@ -82,7 +82,12 @@ def _baseline(log: RunLog) -> str:
     what = sentences.baseline(log) or "each row predicted from the labels before it"
     text = f"The dashed line is the baseline: {what}, without any feature."
     gain = None if log.first_pass is None else log.first_pass.improvement
-    return text if gain is None else f"{text} The model is {better(gain)}."
+    where = " in the first pass" if log.has_later_passes else ""
+    return text if gain is None else f"{text} The model is {better(gain)}{where}."
+
+
+def _again(log: RunLog) -> str:
+    return " From the second pass on the rows had been learned before." if log.has_later_passes else ""
 
 
 def _percent(value: float | None) -> str:
@@ -101,8 +106,8 @@ def _floor(log: RunLog) -> Figure:
         name,
         title,
         "Dashed green: the floor, a loss that no fixed linear model up to that length can be below, proved from sums "
-        "of this run. Where it is above the blue line, the run was better than all of them. The length of a model is "
-        f"the root of the sum of squares of weight times size of its feature{_over_classes(log)}.",
+        f"of this run. Where it is above the blue line, the run was better than all of them.{_again(log)} The length "
+        f"of a model is the root of the sum of squares of weight times size of its feature{_over_classes(log)}.",
         replace(plots.floor(curve, base=base), title=title),
         ("length", "no fixed weights are below", "at most better than the run"),
         [

@@ -125,8 +125,10 @@ def _saved_model(log: RunLog) -> list[str]:
         known = log.end.get(key)
         if not isinstance(known, Mapping) or (loss := number(known.get("loss"))) is None:
             continue
-        gain = number(known.get("improvement"))
+        gain, before = number(known.get("improvement")), number(known.get("progressive"))
         yardstick = sentences.against_baseline(loss, number(known.get("baseline")), gain)
+        if known.get("kind") == "again" and before is not None:
+            yardstick = f"{amount(before)} before they were learned"
         what = sentences.SAVED.get(str(known.get("kind")), "a random draw from all rows")
         tiles.append(_tile(name, headline(loss), f"{count(number(known.get('rows')))} {what}; {yardstick}"))
     return tiles

@@ -23,20 +23,20 @@ _ORDER = ("regret", "tight", "bound", "theorem")
 
 def answers(log: RunLog) -> list[Answer]:
     """The four questions, each with its answer."""
-    first, loss = log.first_pass, LOSSES.get(log.loss)
+    first, loss, again = log.first_pass, LOSSES.get(log.loss), log.has_later_passes
     listed = []
     if first is not None and first.loss is not None:
-        listed.append(guessing(log.loss, first.loss, first.baseline, first.improvement))
+        listed.append(guessing(log.loss, first.loss, first.baseline, first.improvement, again=again))
     several = any(p.weights for p in log.points)
     weight = log.rates.get("weight", log.receipt.get("weight", 0.0)) if "loss" in log.rates else 0.0
     if weight > 0.0 and {"scale", "loss", "mixture"} <= set(log.rates):
-        listed.append(learning_rate(log.rates, weight))
+        listed.append(learning_rate(log.rates, weight, again=again))
     elif log.points and not several:
         listed.append(learning_rate(None, 0.0))
     offset = "" if loss is None or not loss.has_offset else offset_in_words(scalar_loss(log.loss, _tau(log)))
     may_have_receipt = loss is None or not loss.has_classes
     if log.floor is not None or (log.keeps_receipt is False and may_have_receipt):
-        listed.append(fixed_weights(log.floor, offset))
+        listed.append(fixed_weights(log.floor, offset, again=again))
     order, check = log.settings.get("order"), log.end.get("check")
     known = order if order in ("given", "random") else None
     expected = tomorrow(log.confidence, known, check if isinstance(check, Mapping) and "loss" in check else None)
@@ -163,10 +163,12 @@ def _loss(log: RunLog) -> str:
     if "loss" not in r:
         return "Every row was predicted before it was learned."
     rows = f"{count(r['rows'])} rows" if "rows" in r else "the rows"
-    text = (
-        f"The run predicted {rows}, each before it was learned, with a total loss of {amount(r['loss'])}"
-        f"{_per_row(log, 'loss')}."
-    )
+    loss = f"with a total loss of {amount(r['loss'])}{_per_row(log, 'loss')}."
+    text = f"The run predicted {rows}, each before it was learned, {loss}"
+    if log.has_later_passes:
+        text = (
+            f"The run learned {rows} in several passes, {loss} From the second pass on, rows had been learned before."
+        )
     first = log.first_pass
     yardstick = "" if first is None else against_baseline(first.loss, first.baseline, first.improvement)
     if first is None or not yardstick:
@@ -301,9 +303,10 @@ def _description(event: dict[str, object], saved: int) -> str:
 def _losses(event: dict[str, object]) -> str:
     """The losses of the end of a pass, or of the run, with their baselines."""
     parts = []
+    later = event["event"] == "pass" and event.get("pass") != 1
     for prefix, name in (("", "loss"), ("holdout_", "holdout")):
         loss, base, gain = (number(event.get(key)) for key in (name, f"{prefix}baseline", f"{prefix}improvement"))
-        yardstick = against_baseline(loss, base, gain)
+        yardstick = "rows learned before" if later and not prefix else against_baseline(loss, base, gain)
         if loss is not None:
             of = (
                 "held-out rows" if prefix else f"pass {event.get('pass')}" if event["event"] == "pass" else "first pass"

@@ -32,8 +32,12 @@ class Answer(NamedTuple):
     answer: str
 
 
-def guessing(loss: str, mean: float, baseline: float | None, improvement: float | None) -> Answer:
+def guessing(
+    loss: str, mean: float, baseline: float | None, improvement: float | None, *, again: bool = False
+) -> Answer:
     """Whether the predictions are better than those of the baseline, which knows the labels before each row alone.
+
+    The numbers are those of the first pass; `again` is True if there were later ones.
 
     >>> guessing("logistic", 0.45, 0.5, 10.0).answer
     'Yes: a log loss of 0.4500 per row, 10.0 % better than guessing the base rate so far, 0.5000.'
@@ -41,19 +45,21 @@ def guessing(loss: str, mean: float, baseline: float | None, improvement: float 
     known = LOSSES.get(loss)
     what = "the labels before each row" if known is None else GUESS[known.baseline]
     unit = "loss" if known is None else known.unit.removesuffix(" (nats)")
-    question = "Better than guessing?"
+    question, first = "Better than guessing?", " in the first pass" if again else ""
     if baseline is None or not math.isfinite(baseline) or improvement is None or not math.isfinite(improvement):
-        return Answer(question, f"Not known: the {unit} was {_short(mean)} per row, and no baseline was recorded.")
+        return Answer(
+            question, f"Not known: the {unit} was {_short(mean)} per row{first}, and no baseline was recorded."
+        )
     root = known is not None and known.rmse
     beside = deviances(mean, baseline, improvement) if known is not None and known.has_deviance else None
     own, other = (_with_root(value, root) for value in (mean, baseline))
     if beside is not None:
         own, other = (f"{_short(a)} (deviance {_short(b)})" for a, b in zip((mean, baseline), beside, strict=True))
     if improvement <= 0.0:
-        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
+        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row{first}; guessing {what} has {other}.")
     if improvement < _HARDLY:
-        return Answer(question, f"Hardly: a{_n(unit)} {unit} of {own} per row; guessing {what} has {other}.")
-    text = f"Yes: a{_n(unit)} {unit} of {own} per row, {improvement:.1f} % better than guessing {what}, {other}."
+        return Answer(question, f"Hardly: a{_n(unit)} {unit} of {own} per row{first}; guessing {what} has {other}.")
+    text = f"Yes: a{_n(unit)} {unit} of {own} per row{first}, {improvement:.1f} % better than guessing {what}, {other}."
     return Answer(question, text)
 
 
@@ -65,8 +71,11 @@ def _with_root(value: float, root: bool) -> str:
     return f"{_short(value)} (RMSE {_short(root_mean_square(value))})" if root else _short(value)
 
 
-def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
-    """Whether one of the learning rates alone would have had less loss than their mixture, and the guarantee for it."""
+def learning_rate(rates: Mapping[str, Any] | None, weight: float, *, again: bool = False) -> Answer:
+    """Whether one of the learning rates alone would have had less loss than their mixture, and the guarantee for it.
+
+    The numbers are those of all passes; `again` is True if there were several.
+    """
     question = "Would another learning rate have been better?"
     if rates is None or not weight > 0.0:
         return Answer(question, "Not measured: the run had a single one. Train without --scale to compare eight.")
@@ -86,21 +95,26 @@ def learning_rate(rates: Mapping[str, Any] | None, weight: float) -> Answer:
         text += (
             f" Guaranteed in advance: the mixture is at most {_small(promised / weight)} per row above the best scale."
         )
-    return Answer(question, text)
+    return Answer(question, f"{text} These losses are those of all passes." if again else text)
 
 
-def fixed_weights(curve: FloorCurve | None, offset: str = "") -> Answer:
-    """Whether weights known from the first row on would have been better; `offset` is what they are added to."""
+def fixed_weights(curve: FloorCurve | None, offset: str = "", *, again: bool = False) -> Answer:
+    """Whether weights known from the first row on would have been better; `offset` is what they are added to.
+
+    The curve is that of all passes; `again` is True if there were several.
+    """
     question = "Would other fixed weights have been better?"
     if curve is None:
         return Answer(question, "Not known: the run kept no receipt. Train with --receipt.")
     text = headline(curve)
+    if again:
+        text = f"Over all passes, of which later ones meet rows that were learned before: {text[:1].lower()}{text[1:]}"
     return Answer(question, f"{text} (Fixed weights on top of {offset} up to each row.)" if offset else text)
 
 
 _IF = {
     None: "if new rows are like these",
-    "given": "if the model goes on learning and the rows go on as they did",
+    "given": "if the model goes on learning and the data go on changing as they did",
     "random": "for a row drawn at random from data like these",
 }
 
@@ -123,16 +137,20 @@ def tomorrow(
     if loss is None or confidence is None:
         return Answer(question, "Not known: the run has no record of it.")
     low, high, level = loss
-    start = "" if "error_rate" in confidence else " after the first 32 rows"
-    better = "" if gain is None else f", {_less(gain[0], gain[1])} than guessing"
+    start = "" if "error_rate" in confidence or order == "random" else " after the first 32 rows"
+    better = "" if gain is None or gain[1] is None else f", {_less(gain[0], gain[1])} than guessing"
     sure = f"({100.0 * level:g} % confidence, valid at every row)"
-    text = f"A mean loss from {_short(low)} to {_short(high)} per row{start}{better}, {_IF[order]} {sure}."
+    between = f"of at least {_short(low)}" if high is None else f"from {_short(low)} to {_short(high)}"
+    text = f"A mean loss {between} per row{start}{better}, {_IF[order]} {sure}.{_cut(confidence['loss'])}"
+    if high is None:
+        text += " No upper limit can be told: losses far above those seen may be rare and yet most of the mean."
     if check is not None and check.get("kind") == "last":
-        is_alarm, last = bool(check.get("alarms")), _short(check["loss"])
+        is_alarm, last = bool(check.get("alarms")), f"{_short(check['loss'])}{_ends(check)}"
         had = f"the last {int(check['rows']):,} rows, predicted when none of them was learned, had {last}"
         text += f" But the data change: {had}. Expect this or more." if is_alarm else f" For later rows: {had}."
     elif check is not None:
-        text += f" The saved model, which does not learn, has {_short(check['loss'])} at rows that it has learned."
+        frozen = f"{_short(check['loss'])}{_ends(check)}"
+        text += f" The saved model, which does not learn, has {frozen} at rows that it has learned."
     drift = confidence.get("drift")
     row = drift.get("row") if isinstance(drift, Mapping) else None
     if isinstance(row, int):
@@ -155,13 +173,38 @@ def _less(low: float, high: float) -> str:
     )
 
 
-def _interval(confidence: Mapping[str, Any] | None, name: str) -> tuple[float, float, float] | None:
+def _interval(confidence: Mapping[str, Any] | None, name: str) -> tuple[float, float | None, float] | None:
     entry = None if confidence is None else confidence.get(name)
     if not isinstance(entry, Mapping):
         return None
-    ends = [entry.get(key) for key in ("lower", "upper", "level")]
-    numbers = [float(a) for a in ends if isinstance(a, int | float) and not isinstance(a, bool) and math.isfinite(a)]
-    return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 else None
+    low, high, level = (_number(entry.get(key)) for key in ("lower", "upper", "level"))
+    return None if low is None or level is None else (low, high, level)
+
+
+def _ends(check: Mapping[str, Any]) -> str:
+    """The interval of the mean loss of a model that does not learn, for rows like those of the check."""
+    low, high = (_number(check.get(key)) for key in ("lower", "upper"))
+    if low is None:
+        return ""
+    return f" (95 %: at least {_short(low)})" if high is None else f" (95 %: {_short(low)} to {_short(high)})"
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_number else None
+
+
+def _cut(entry: Mapping[str, Any]) -> str:
+    """How many losses were cut, and what they would add to the mean.
+
+    >>> _cut({"cut_rows": 3, "rows": 4000, "bound": 16.0, "cut_off": 0.25})
+    ' 3 of 4,000 losses were cut (at 16.0000 in the end); in full they add 0.2500 to the mean.'
+    """
+    cut, rows, bound, off = (_number(entry.get(key)) for key in ("cut_rows", "rows", "bound", "cut_off"))
+    if not cut or rows is None or bound is None or off is None:
+        return ""
+    many = f"{cut:,.0f} of {rows:,.0f} losses {'was' if cut == 1.0 else 'were'} cut (at {_short(bound)} in the end)"
+    return f" {many}; in full {'it adds' if cut == 1.0 else 'they add'} {_short(off)} to the mean."
 
 
 def _short(value: float) -> str:

@@ -149,6 +149,11 @@ class RunLog:
         return first[-1] if first else None
 
     @property
+    def has_later_passes(self) -> bool:
+        """Whether rows were learned again in later passes."""
+        return any(point.pass_number > 1 for point in (*self.points, *self.passes))
+
+    @property
     def progressive(self) -> float | None:
         """The mean loss of the first pass, each row before it was learned."""
         return None if self.first_pass is None else self.first_pass.loss

@@ -39,17 +39,20 @@ def measured(loss: str, mean: float, baseline: float | None, improvement: float 
     'squared loss 2.000000 (RMSE 2), 75.0 % better than guessing (8.000000, RMSE 4)'
     """
     known = LOSSES.get(loss)
-    name = "loss" if known is None else known.unit.removesuffix(" (nats)")
-    has_root = known is not None and known.rmse
     both = deviances(mean, baseline, improvement) if known is not None and known.has_deviance else None
     if both is not None:
         return f"deviance {both[0]:.6g}, {better(improvement or 0.0)} than guessing ({both[1]:.6g})"
     has_root = known is not None and known.rmse
-    text = f"{name} {digits(mean)}" + (f" (RMSE {root_mean_square(mean):.6g})" if has_root else "")
+    text = f"{_unit(loss)} {digits(mean)}" + (f" (RMSE {root_mean_square(mean):.6g})" if has_root else "")
     if baseline is None or not math.isfinite(baseline) or improvement is None or not math.isfinite(improvement):
         return text
     root = f", RMSE {root_mean_square(baseline):.6g}" if has_root else ""
     return f"{text}, {better(improvement)} than guessing ({digits(baseline)}{root})"
+
+
+def _unit(loss: str) -> str:
+    known = LOSSES.get(loss)
+    return "loss" if known is None else known.unit.removesuffix(" (nats)")
 
 
 def headline(loss: str, rows: int, order: Values | None, total: Values, sample: Values | None) -> str:
@@ -74,14 +77,29 @@ def _measured(loss: str, means: Values) -> str:
 
 
 def checked(loss: str, check: Values) -> str:
-    """How the model predicted rows while it did not learn, beside guessing."""
+    """How the model predicted rows while it did not learn, beside guessing if it had not learned them."""
     rows = f"{int(check['rows']):,}"
     if check["kind"] == "last":
         head = f"the last {rows} rows, predicted when none of them was learned"
-    else:
-        came = _plain(loss, check["progressive"], check)
-        head = f"{rows} of these rows, predicted again by the saved model (when they came: {came})"
-    return f"{head}: {measured(loss, check['loss'], check['baseline'], check.get('improvement'))}"
+        return (
+            f"{head}: {measured(loss, check['loss'], check['baseline'], check.get('improvement'))}{_ends(loss, check)}"
+        )
+    now, came = (_plain(loss, check[name], check) for name in ("loss", "progressive"))
+    known = LOSSES.get(loss)
+    what = "deviance" if known is not None and known.has_deviance else _unit(loss)
+    return (
+        f"{rows} of these rows, predicted again by the saved model, which has learned them: {what} {now} (before they"
+        f" were learned: {came}){_ends(loss, check)}"
+    )
+
+
+def _ends(loss: str, check: Values) -> str:
+    """The interval of the loss for rows like those of a check, where it is known."""
+    low, high = check.get("lower"), check.get("upper")
+    if low is None:
+        return ""
+    first, *second = (_plain(loss, end, check) for end in (low, high) if end is not None)
+    return f"; 95 %: {first} to {second[0]}" if second else f"; 95 %: at least {first}"
 
 
 def _plain(loss: str, mean: float, check: Values) -> str:

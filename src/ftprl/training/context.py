@@ -20,7 +20,7 @@ from ftprl.training.delay import Waiting
 from ftprl.training.holdout import held_out
 from ftprl.training.passes import check_chosen
 from ftprl.training.run_settings import RunSettings
-from ftprl.training.run_state import RunState, TrainingHistory, minus, plus
+from ftprl.training.run_state import RunState, TrainingHistory
 from ftprl.training.sample import LearnedSample
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ class RunContext:
     @property
     def progressive(self) -> LossTotals:
         """The loss of the first pass of this run, each row before it was learned."""
-        return minus(self.state.first_pass or self.state.totals(self.model.engine), self.state.run_start)
+        return (self.state.first_pass or self.state.totals(self.model.engine)) - self.state.run_start
 
     @property
     def holdout(self) -> LossTotals:
         """The loss of the rows held out in the present pass."""
-        return minus(self.state.holdout, self.before.holdout)
+        return self.state.holdout - self.before.holdout
 
     def history(self) -> TrainingHistory:
         """What the model has read, with this run; refuses a run that learned nothing."""
@@ -143,7 +143,7 @@ class RunContext:
         return TrainingHistory(
             rows,
             before.bad_rows + self.bad_rows,
-            total or plus(before.progressive, progressive),
+            total or before.progressive + progressive,
             state.holdout,
             () if state.is_partial else tuple(state.monitor.numbers),
             delay,
@@ -159,7 +159,7 @@ class RunContext:
         state = self.state
         if state.quarter is None or not state.has_overflowed:
             return None
-        return minus(state.first_pass or state.totals(self.model.engine), state.quarter)
+        return (state.first_pass or state.totals(self.model.engine)) - state.quarter
 
     def cautions(self) -> list[Caution]:
         """The warnings of the run, which is over."""

@@ -9,7 +9,7 @@ from ftprl.linear.relearn import forgetful
 from ftprl.training.context import RunContext
 from ftprl.training.passes import HOLDOUT, best_pass, is_over, review
 from ftprl.training.progress import ProgressMeter, loss_fields
-from ftprl.training.run_state import ExpertWeights, plus
+from ftprl.training.run_state import ExpertWeights
 from ftprl.training.signals import SignalHold
 
 
@@ -62,7 +62,7 @@ class PassPlan:
             threads=run.options.threads,
             signals=self._signals,
         )
-        run.state.holdout = plus(run.before.holdout, held)
+        run.state.holdout = run.before.holdout + held
         run.state.reviews.append(held)
         return weights
 
@@ -81,5 +81,5 @@ class PassPlan:
         assert state.chosen is not None
         model.engine.expert_weights = state.chosen
         state.relearn_passes, state.pass_start = passes, model.engine.progress
-        state.holdout = plus(run.before.holdout, state.reviews[passes - 1])
+        state.holdout = run.before.holdout + state.reviews[passes - 1]
         run.emit("relearn", passes=passes, compared=state.passes_done)

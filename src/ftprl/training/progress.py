@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 from ftprl.data import Batch
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
-from ftprl.training.run_state import RunState, minus
+from ftprl.training.run_state import RunState
 
 if TYPE_CHECKING:
     from ftprl.confidence import RunMonitor
@@ -63,14 +63,14 @@ class ProgressMeter:
 
     def pass_loss(self) -> dict[str, float]:
         """The mean loss of this pass and its baseline."""
-        return loss_fields(minus(self._state.totals(self._model.engine), self._state.pass_start))
+        return loss_fields(self._state.totals(self._model.engine) - self._state.pass_start)
 
     def mean_losses(self) -> dict[str, float]:
         """The mean loss of this pass, and that of the rows since the last progress, with their baselines."""
         return self._mean_losses(self._state.totals(self._model.engine))
 
     def _mean_losses(self, now: LossTotals) -> dict[str, float]:
-        in_pass, since = minus(now, self._state.pass_start), minus(now, self._last)
+        in_pass, since = now - self._state.pass_start, now - self._last
         return {**loss_fields(in_pass), **loss_fields(since, "since")}
 
     def losses(self) -> dict[str, float]:

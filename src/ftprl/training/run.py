@@ -139,9 +139,8 @@ class Run:
         if self.best_pass is not None:
             rows.append(("passes", self._choice()))
         if self.confidence is not None:
-            low, high = self.confidence.loss.lower, self.confidence.loss.upper
             drift = "" if self.confidence.drift is None else f"; {self.confidence.drift.text()}"
-            rows.append(("loss of rows to come", f"{low:.4g} to {high:.4g}{drift}"))
+            rows.append(("loss of rows to come", f"{self.confidence.loss.ends()}{drift}"))
         if self.bad_rows:
             rows.append(("bad rows left out", f"{self.bad_rows:,}, the first: {self.first_bad}"))
         rows += [("warning", text) for text in self.warnings]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,18 +20,6 @@ from ftprl.training.label_blocks import LabelBlocks
 NO_LOSS = LossTotals(0.0, 0.0, 0, baseline=0.0)
 ExpertWeights = list[float]  # as `Engine.expert_weights`
 _NEGATIVE, _POSITIVE = 1, 2
-
-
-def plus(a: LossTotals, b: LossTotals) -> LossTotals:
-    """The totals of both."""
-    baseline, least = a.baseline + b.baseline, a.least + b.least
-    return LossTotals(a.loss + b.loss, a.weight + b.weight, a.rows + b.rows, baseline, least)
-
-
-def minus(a: LossTotals, b: LossTotals) -> LossTotals:
-    """What was added from `b` to `a`; `a` itself, to the bit, when `b` is nothing."""
-    baseline, least = a.baseline - b.baseline, a.least - b.least
-    return LossTotals(a.loss - b.loss, a.weight - b.weight, a.rows - b.rows, baseline, least)
 
 
 @final
@@ -77,7 +64,7 @@ class TrainingHistory(NamedTuple):
         """The history that `to_dict` wrote; an empty one for a model that was not made by `train`."""
         if not values:
             return cls()
-        progressive, holdout = totals_of(values["progressive"]), totals_of(values["holdout"])
+        progressive, holdout = LossTotals.from_list(values["progressive"]), LossTotals.from_list(values["holdout"])
         monitor = tuple(map(float, values.get("monitor", ())))
         check, sample = values.get("check"), values.get("sample")
         return cls(
@@ -89,7 +76,7 @@ class TrainingHistory(NamedTuple):
             values.get("delay"),
             values.get("order"),
             None if check is None else FrozenCheck.from_dict(check),
-            None if sample is None else totals_of(sample),
+            None if sample is None else LossTotals.from_list(sample),
             values.get("cautions", {}),
         )
 
@@ -221,9 +208,9 @@ class RunState:
         monitor.restore(values.get("monitor", ()))
         monitor.restore_residuals(values.get("residuals", ()))
         return cls(
-            run_start=totals_of(values["began"]),
-            pass_start=totals_of(values["pass_began"]),
-            holdout=totals_of(values["held"]),
+            run_start=LossTotals.from_list(values["began"]),
+            pass_start=LossTotals.from_list(values["pass_began"]),
+            holdout=LossTotals.from_list(values["held"]),
             passes_done=int(values["passed"]),
             rows=int(values["rows"]),
             refused_rows=int(values["refused"]),
@@ -232,24 +219,17 @@ class RunState:
             position=source.position(values["position"]),
             monitor=monitor,
             is_partial="monitor" not in values,
-            first_pass=None if first_pass is None else totals_of(first_pass),
+            first_pass=None if first_pass is None else LossTotals.from_list(first_pass),
             data_digest=values["digest"],
-            reviews=[totals_of(entry) for entry in values.get("reviews", ())],
+            reviews=[LossTotals.from_list(entry) for entry in values.get("reviews", ())],
             chosen=values.get("chosen"),
             relearn_passes=int(values.get("relearn", 0)),
-            arrived=None if values.get("arrived") is None else totals_of(values["arrived"]),
+            arrived=None if values.get("arrived") is None else LossTotals.from_list(values["arrived"]),
             pass_rows=int(values.get("pass_rows", 0)),
             compared=LossMoments(tuple(map(float, values.get("compared", (0.0,) * 5)))),
             check=None if values.get("check") is None else FrozenCheck.from_dict(values["check"]),
-            quarter=None if values.get("quarter") is None else totals_of(values["quarter"]),
+            quarter=None if values.get("quarter") is None else LossTotals.from_list(values["quarter"]),
             has_overflowed=bool(values.get("overflowed")),
             blocks=LabelBlocks(values.get("blocks", ())),
             data_cautions=dict(values.get("cautions", {})),
         )
-
-
-def totals_of(values: Any) -> LossTotals:
-    """The totals that `LossTotals.to_list` wrote."""
-    loss, weight, rows, *yardstick = values  # an older file has no baseline
-    baseline, least = yardstick or (math.nan, 0.0)
-    return LossTotals(float(loss), float(weight), int(rows), float(baseline), float(least))

@@ -14,7 +14,7 @@ from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.linear.weights import WeightRow, Weights, names_of, weight_rows, weights_of
 from ftprl.training.progress import loss_fields
-from ftprl.training.run_state import TrainingHistory, totals_of
+from ftprl.training.run_state import TrainingHistory
 
 _LOOKED_AT = 4096  # names that are matched at a time
 
@@ -111,7 +111,7 @@ def _mixture_totals(model: Model, history: TrainingHistory) -> LossTotals:
         return history.progressive
     state = model.checkpoint["state"]
     known = state["progressive"] or state.get("arrived")
-    return model.engine.progress if known is None else totals_of(known)
+    return model.engine.progress if known is None else LossTotals.from_list(known)
 
 
 def _free_cells(occupied: NDArray[np.uint32], dim: int, count: int) -> NDArray[np.uint32]:

@@ -139,9 +139,11 @@ class Trainer:
 
     def _check_sample(self) -> None:
         """Predict a sample of the learned rows again with the model that is saved."""
-        run = self.run
-        if run.sample is not None and run.state.check is None:
-            run.state.check = run.sample.check(lambda rows: self._rows.predicted(rows)[0])
+        run, state = self.run, self.run.state
+        if run.sample is not None and state.check is None:
+            state.check = run.sample.check(lambda rows: self._rows.predicted(rows)[0])
+        if state.check is not None and state.monitor.is_heavy:
+            state.check = state.check.without_upper_end()
 
     def _order_of_pass(self) -> tuple[Order, Position]:
         """Return what puts the rows of this pass into their order, and the position from which the data is read.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ftprl._core import MeanSequence, use_instruction_set
 from ftprl.confidence import MeanInterval, RunConfidence, RunMonitor
 from ftprl.errors import Interrupted
 from ftprl.losses import SCALAR_LOSSES
+from ftprl.runlog.answers import tomorrow
 from oracles.confidence_twin import SequenceTwin
 
 ONES = np.ones(20_000)
@@ -45,8 +47,9 @@ def test_the_sequences_are_those_of_the_twin(loss: str) -> None:
     losses[::50] = np.nan
     monitor = RunMonitor(loss)
     monitor.add(losses, baselines, scores if monitor.needs_scores else None, y, weight)
-    final = monitor.confidence()
-    assert final is not None
+    loss_interval, *others = monitor.intervals()
+    assert loss_interval is not None
+    final = RunConfidence(loss_interval, *others, None)  # type: ignore[arg-type]
     known = (weight > 0) & (y == y)
     rows = [part[known] for part in (losses, baselines[:, 0], scores, y, weight)]
     residual = kind.mean(rows[2]) - (rows[3] > 0 if kind.binary else rows[3])
@@ -287,5 +290,69 @@ def test_losses_of_any_size_have_an_interval(size: float) -> None:
     monitor.add(losses, np.column_stack([2.0 * losses, losses]), scores, zeros, ones)
     known = monitor.confidence()
     assert known is not None
-    assert 0.0 <= known.loss.lower <= losses.mean() <= known.loss.upper < 1e3 * size
+    assert 0.0 <= known.loss.lower <= losses.mean()
+    interval = monitor.intervals()[0]
+    assert interval is not None
+    assert losses.mean() <= interval.upper < 1e3 * size
     assert np.isfinite(monitor.numbers).all()
+
+
+LAWS = {  # of labels that no feature predicts, and their variance
+    "Pareto": (lambda rng, n: 1.0 + rng.pareto(2.5, n), 2.5 / (1.5**2 * 0.5)),
+    "lognormal": (lambda rng, n: rng.lognormal(size=n), math.e * (math.e - 1.0)),
+    "rare large labels": (lambda rng, n: np.where(rng.random(n) < 1e-3, 100.0, 0.0) + rng.normal(size=n), 10.99),
+    "normal": (lambda rng, n: rng.normal(size=n), 1.0),
+}
+
+
+@pytest.mark.parametrize("order", ["random", "given"])
+@pytest.mark.parametrize("law", LAWS)
+def test_an_upper_end_covers_the_risk_or_is_not_stated(law: str, order: str) -> None:
+    """Of squared losses, also of heavy-tailed ones, by a run that learns and by the saved model."""
+    draw, variance = LAWS[law]
+    runs, ends, stated = 12, [], 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(4000, 2)), draw(rng, 4000)
+        run = ftprl.train(X, y=y, loss="squared", order=order, bits=8)
+        assert run.confidence is not None
+        assert run.check is not None
+        stated += math.isfinite(run.confidence.loss.upper)
+        ends.append([(own.lower, own.upper) for own in (run.confidence.loss, run.check)])
+    for which in range(2):
+        assert sum(end[which][1] < 0.5 * variance for end in ends) <= 1, which
+        if order == "random":  # fixed weights that have learned the given rows fit them better than others
+            assert sum(end[which][0] > 0.5 * variance for end in ends) <= 3, which
+    assert stated == runs if law == "normal" else stated <= 1
+
+
+@pytest.mark.parametrize("order", ["random", "given"])
+def test_intervals_of_the_log_loss_cover_it(order: str) -> None:
+    """The loss of the saved model at many new rows is between the ends, of the check of rows it has not learned too."""
+    misses = np.zeros(2)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(20_000, 3))
+        y = np.where(rng.random(20_000) < 1.0 / (1.0 + np.exp(1.0 - 1.5 * X[:, 0] + X[:, 1])), 1.0, -1.0)
+        run = ftprl.train(X[:2000], y=y[:2000], order=order, bits=8)
+        p = run.model.predict(X[2000:])
+        risk = -np.log(np.where(y[2000:] > 0.0, p, 1.0 - p)).mean()
+        assert run.confidence is not None
+        assert run.check is not None
+        misses += [not own.lower <= risk <= own.upper for own in (run.confidence.loss, run.check)]
+    assert misses.max() <= 2
+
+
+def test_cut_losses_and_a_missing_end_are_said_in_the_answer() -> None:
+    rng = np.random.default_rng(0)
+    for y, expected in (
+        (1.0 + rng.pareto(2.5, 4000), ["at least", "No upper limit can be told", "losses were cut (at "]),
+        (rng.normal(size=4000), [" from ", "for a row drawn at random from data like these"]),
+    ):
+        run = ftprl.train(rng.normal(size=(4000, 2)), y=y, loss="squared", bits=8, receipt=True)
+        answer = tomorrow(run.confidence.to_dict(), "random", run.check.to_dict()).answer
+        assert all(words in answer for words in expected), answer
+        assert answer in " ".join(str(run.certificate).split())
+        again = RunConfidence.from_dict(json.loads(json.dumps(run.confidence.to_dict())))
+        assert again == run.confidence
+        assert run.confidence.loss.ends() in run._repr_html_()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,6 @@ def test_classes_to_come_count_as_if_each_had_a_column() -> None:
     ):
         for name in ("regret", "tight", "bound", "theorem", "drift"):
             assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9, abs=1e-9), name
-        assert one.floor(2.0) == pytest.approx(other.floor(2.0), rel=1e-9)
         assert [group["count"] for group in one.coordinates] == [group["count"] for group in other.coordinates]
 
 
@@ -153,9 +153,11 @@ def regression(
     return loss, X.shape[1] * classes
 
 
-@pytest.mark.parametrize("options", [{"dense": True}, {"scale": 0.3}, {"classes": 4}], ids=str)
-def test_no_fixed_weights_are_below_the_floor(options: dict[str, Any]) -> None:
-    """Length is the Frobenius norm over all classes; against SciPy's optima of many lengths."""
+@pytest.mark.parametrize(
+    "options", [{"dense": True}, {"scale": 0.3}, {"classes": 4}, {"classes": 5}, {"intercept": False}], ids=str
+)
+def test_no_fixed_weights_of_the_classes_that_came_are_below_the_floor(options: dict[str, Any]) -> None:
+    """Length is the Frobenius norm over these classes; against SciPy's optima of many lengths."""
     spec, batch = spec_of(**options), stream(600)
     engine = Engine(spec, receipt=True)
     engine.learn(batch)
@@ -163,14 +165,27 @@ def test_no_fixed_weights_are_below_the_floor(options: dict[str, Any]) -> None:
     unit = np.zeros(spec.dim)
     slots = engine.touched()
     unit[slots] = engine.parts_at(slots)["unit"]
+    assert certificate.floor(0.0) <= math.log(4.0)  # each class that came has the same probability
     for ridge in (1000.0, 100.0, 10.0, 1.0, 0.1):
-        length, loss = best_fixed(batch, unit, spec.classes, ridge)
+        length, loss = best_fixed(batch, unit, 4, ridge)
         assert certificate.floor(length) <= loss / certificate.weight, (ridge, length)
-    beaten = certificate.beaten_length
-    assert beaten is not None
-    assert beaten > 0.5
-    length, loss = min(best_fixed(batch, unit, spec.classes, ridge) for ridge in (200.0, 50.0, 20.0))
-    assert certificate.floor(length) > 0.7 * loss / certificate.weight  # it says something
+    length, loss = min(best_fixed(batch, unit, 4, ridge) for ridge in (200.0, 50.0, 20.0))
+    share = 0.65 if spec.intercept else 0.3
+    assert certificate.floor(length) > share * loss / certificate.weight  # it says something
+
+
+def test_a_run_has_not_beaten_the_uniform_model_of_the_classes_that_came() -> None:
+    """Labels of three classes by chance: up to 100 may come, whose probabilities no fixed model has to give away."""
+    rng = np.random.default_rng(0)
+    rows = [{"x": float(rng.normal()), "kind": f"c{rng.integers(3)}"} for _ in range(500)]
+    options = {"label": "kind", "loss": "softmax", "receipt": True, "order": "given"}
+    certificate, declared = (ftprl.train(rows, **options, **more).certificate for more in ({}, {"classes": 3}))
+    assert certificate.loss / certificate.weight > math.log(3.0)
+    assert not certificate.beaten_length
+    assert "beat every" not in str(certificate)
+    assert "models of the 3 classes that came" in str(certificate)
+    for length in (0.0, 1.0, 5.0):  # nearly as high as if they had been declared
+        assert certificate.floor(length) == pytest.approx(declared.floor(length), rel=0.1)
 
 
 # ---- from a file to a verdict ----
@@ -294,7 +309,7 @@ def learned_rows(model: ftprl.Model) -> tuple[Batch, np.ndarray]:
 @pytest.mark.parametrize("classes", [4, 9])
 @pytest.mark.usefixtures("table")
 def test_the_best_fixed_weights_are_those_of_scipy(classes: int) -> None:
-    """Over all classes there may be, each with weights of its own, in the oracle; of some lengths, and in a box."""
+    """Of some lengths over the classes that came, in a box over all there may be, each with weights of its own."""
     model = trained(classes=classes)
     batch, unit = learned_rows(model)
     certificate = certify_model(model, exact="t.csv")
@@ -303,8 +318,10 @@ def test_the_best_fixed_weights_are_those_of_scipy(classes: int) -> None:
     for point in points:
         assert point["at_least"] <= point["loss"] <= point["at_least"] + 1e-3 * abs(point["loss"])
         assert certificate.floor(point["length"]) <= point["loss"] / certificate.weight
+    came = len(model.classes or ())
+    assert came < classes
     for ridge in (30.0, 5.0, 1.0, 0.2):
-        length, loss = best_fixed(batch, unit, classes, ridge)
+        length, loss = best_fixed(batch, unit, came, ridge)
         assert all(point["loss"] <= loss + 1e-4 for point in points if point["length"] >= length)
         assert all(point["loss"] >= loss - 1e-4 for point in points if point["length"] <= length)
     boxed = certify_model(model, radius=0.4, exact="t.csv")

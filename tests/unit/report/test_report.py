@@ -17,7 +17,6 @@ import ftprl
 from ftprl import draw
 from ftprl.cli.app import run
 from ftprl.errors import InvalidInput
-from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.printed import four_answers
 from ftprl.report import page, page_of_several, picture, sentences
 from ftprl.report.figures import figures
@@ -151,12 +150,8 @@ def test_the_answers_are_those_of_the_receipt(loss: str) -> None:
     page_answers = sentences.answers(RunLog.from_events(trained.events))
     assert trained.certificate.rates is not None
     assert [tuple(answer) for answer in page_answers] == [
-        (question, text) for question, text in four_answers(*answered(trained.certificate))
+        (question, text) for question, text in four_answers(trained.certificate)
     ]
-
-
-def answered(c: StreamCertificate) -> tuple[Any, ...]:
-    return c.loss_name, c.baseline, c.rates, c.curve, c.offset, c.confidence
 
 
 def test_several_runs_are_one_page() -> None:

@@ -3,7 +3,10 @@ in the end all rows are learned in so many."""
 
 from __future__ import annotations
 
+import copy
+import html
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,8 @@ from ftprl.cli.app import run as ftprl
 from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
 from ftprl.linear.relearn import forgetful
+from ftprl.receipt import certify_model, verify_receipt
+from ftprl.receipt.document import digest, make_receipt, write_receipt
 from ftprl.runlog.events import read_events
 from ftprl.training import train
 from ftprl.training.holdout import held_out
@@ -273,3 +278,76 @@ def test_the_command_reports_it(log: Path, tmp_path: Path, capsys: pytest.Captur
     values = json.loads(capsys.readouterr().out)
     assert len(values["holdout_by_pass"]) == 2
     assert values["best_pass"] in (1, 2)
+
+
+@pytest.mark.parametrize("order", ["given", "random"])
+def test_rows_that_were_learned_before_are_no_predictions(
+    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Coin flips with features of their own, ten passes: nowhere is the run said to be better than guessing."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    rows = [f"{rng.integers(2)},{','.join(f'v{k}' for k in rng.integers(0, 3000, 4))}\n" for _ in range(1500)]
+    Path("flips.csv").write_text("y,a,b,c,d\n" + "".join(rows))
+    options = ["--passes", "10", "--holdout", "0", "--receipt", "--order", order, "--json"]
+    assert ftprl(["train", "flips.csv", "--label", "y", "-o", "m", "--events", "e.jsonl", *options]) == 0
+    out = capsys.readouterr()
+    texts = {"screen": out.err}
+    result = json.loads(out.out)
+    assert abs(result["improvement"]) < 5.0
+    assert abs((result["check"] or {}).get("improvement") or 0.0) < 5.0
+    for command in ("certify", "inspect"):
+        assert ftprl([command, "m"]) == 0
+        texts[command] = capsys.readouterr().out
+    assert ftprl(["certify", "m", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers["rounds"] == 10 * numbers["first_pass"]["rows"] == 15_000
+    assert numbers["first_pass"]["loss"] > 0.95 * numbers["first_pass"]["baseline"]
+    assert ftprl(["report", "e.jsonl", "-o", "r.html"]) == 0
+    texts["report"] = html.unescape(re.sub(r"<svg.*?</svg>|<[^>]+>", " ", Path("r.html").read_text(), flags=re.DOTALL))
+    model = Model.load("m")
+    run = train("flips.csv", label="y", passes=10, holdout=0, receipt=True, order=order)
+    texts |= {"model": model._repr_html_(), "run": f"{run} {run._repr_html_()}", "certificate": str(run.certificate)}
+    texts["card"] = run.certificate._repr_html_()
+    for name, text in texts.items():
+        gains = [float(gain) for gain in re.findall(r"([\d.]+) % better(?! than the run|\.| \(scale)", text)]
+        assert all(gain < 20.0 for gain in gains), (name, gains)  # the first few rows may be lucky
+        assert "15,000 rows, each predicted" not in text, name
+        assert "15000 rows learned, each predicted" not in text, name
+    assert abs(model.progressive.improvement) < 5.0
+    for name in ("certify", "certificate", "card", "report"):
+        assert "in the first pass" in texts[name], name
+        assert "Over all passes" in texts[name], name
+
+
+@pytest.mark.parametrize("order", ["given", "random"])
+def test_a_receipt_states_the_losses_of_the_first_pass(
+    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are verified, those of all runs of a model, and the answer comes from them."""
+    monkeypatch.chdir(tmp_path)
+    data.clicks.generate(300, seed=1, path="a.vw")
+    data.clicks.generate(200, seed=2, path="b.vw")
+    options = {"bits": 10, "receipt": True, "order": order}
+    first = train("a.vw", passes=3, holdout=5, output="a", **options)
+    both = train("b.vw", resume="a", output="b", order=order)
+    total = first.progressive.loss + both.progressive.loss
+    certificate = certify_model(both.model)
+    assert certificate.first_pass is not None
+    assert certificate.first_pass["loss"] == pytest.approx(total, rel=1e-12)
+    assert certificate.first_pass["rows"] == 240 + 200 < certificate.rounds == 3 * 240 + 200
+    receipt = make_receipt(both.model, certificate)
+    write_receipt("r", receipt)
+    verdict = verify_receipt("r", ["a.vw", "b.vw"])
+    assert verdict.confirmed, str(verdict)
+    assert f"{total / certificate.first_pass['weight']:.4f} per row in the first pass" in verdict.answers[0].answer
+    for change in ({"loss": 0.9 * total}, None):
+        forged = copy.deepcopy(receipt)
+        if change is None:
+            del forged["certificate"]["first_pass"]
+        else:
+            forged["certificate"]["first_pass"] |= change
+        write_receipt("f", {**forged, "sha256": digest(forged)})
+        assert verify_receipt("f", ["a.vw", "b.vw"]).status == "refused"
+    single = train("a.vw", **options)
+    assert certify_model(single.model).first_pass is None
