@@ -76,6 +76,7 @@ class StreamCertificate:
     confidence: Mapping[str, Any] | None = None  # of rows to come; None where no run recorded it
     order: str | None = None  # of the rows of the latest run: "random" or "given"
     check: Mapping[str, Any] | None = None  # how the model predicted while it did not learn, as JSON values
+    drawn: Mapping[str, float | None] | None = None  # losses of the rows learned last, drawn from more than may wait
     first_pass: Mapping[str, float | None] | None = None  # its losses, where later passes learned the same rows again
 
     @property
@@ -112,6 +113,7 @@ class StreamCertificate:
         out["rates"] = None if self.rates is None else dict(self.rates)
         out["confidence"] = None if self.confidence is None else dict(self.confidence)
         out |= {"order": self.order, "check": None if self.check is None else dict(self.check)}
+        out["drawn"] = None if self.drawn is None else dict(self.drawn)
         if self.first_pass is not None:
             out["first_pass"] = dict(self.first_pass)
         return out | {"floor": self._floor_to_dict()}
@@ -152,7 +154,7 @@ class StreamCertificate:
     @property
     def latest(self) -> Json:
         """What is known of the latest run besides its numbers."""
-        return {"order": self.order, "check": self.check}
+        return {"order": self.order, "check": self.check, "drawn": self.drawn}
 
     @property
     def curve(self) -> FloorCurve:
@@ -191,12 +193,14 @@ class StreamCertificate:
         """Return the certificate with the losses of the first pass, and what the latest run tells of rows to come."""
         progressive, expected, history = model.progressive, model.confidence, model.history
         first = {"rows": progressive.rows, **against_baseline(progressive)}
+        drawn = None if "sample" not in history else LossTotals(*history["sample"])
         return replace(
             self,
             first_pass=first if progressive.rows < self.rounds else None,
             confidence=None if expected is None else expected.to_dict(),
             order=history.get("order", {}).get("order"),
             check=history.get("check"),
+            drawn=None if drawn is None else {"rows": drawn.rows, **against_baseline(drawn)},
         )
 
     def with_norm(self, norm: Norm) -> StreamCertificate:

@@ -25,7 +25,7 @@ class Part(NamedTuple):
     """Rows that are learned one after the other.
 
     Those that waited have a stage: "compared" with the `checked` rows, which are predicted before the "third" quarter,
-    and the "last" quarter.
+    and the "last" quarter, which is "drawn" from all rows if there were more than may wait.
     """
 
     batch: Batch
@@ -129,7 +129,8 @@ class LearnedData:
             due, last = order.finish()
             yield part(due)
             ends = (0, last.compared_at, last.check_at, last.last_at, len(last.rows))
-            for stage, start, end in zip(("", "compared", "third", "last"), ends, ends[1:], strict=False):
+            stages = ("", "compared", "third", "drawn" if last.has_overflowed else "last")
+            for stage, start, end in zip(stages, ends, ends[1:], strict=False):
                 yield part(last.rows.between(start, end), stage, last.checked if stage == "third" else None)
 
 

@@ -44,19 +44,21 @@ class Answerable(Protocol):
 def four_answers(c: Answerable) -> list[Answer]:
     """Return the questions about a run in their order, from the numbers of a receipt.
 
-    `latest` has the `order` of the rows in the latest run, and how the model predicted while it did not learn
-    (`check`).
+    `latest` has the `order` of the rows in the latest run, the losses of those learned last (`drawn`) if they are a
+    random draw from more rows than may wait, and how the model predicted while it did not learn (`check`).
     """
-    first, again = c.first_pass or c.baseline, c.first_pass is not None
+    drawn, order, again = c.latest.get("drawn"), c.latest.get("order"), c.first_pass is not None
+    first = drawn or c.first_pass or c.baseline
+    rows = answers.rows_of(order, again=again, drawn=None if drawn is None else int(drawn["rows"]))
     loss, weight = first.get("loss") or 0.0, first.get("weight") or 0.0
     mean = loss / weight if weight else 0.0
     base, least = first.get("baseline"), first.get("least") or 0.0
     gain = None if base is None else improvement(loss, base, least)
     return [
-        answers.guessing(c.loss_name, mean, None if base is None or not weight else base / weight, gain, again=again),
+        answers.guessing(c.loss_name, mean, None if base is None or not weight else base / weight, gain, rows),
         answers.learning_rate(c.rates, c.baseline.get("weight") or 0.0, again=again),
-        answers.fixed_weights(c.curve, c.offset, again=again),
-        *([] if c.confidence is None else [answers.tomorrow(c.confidence, c.latest["order"], c.latest["check"])]),
+        answers.fixed_weights(c.curve, c.offset, again=again, goes_on=order == "given"),
+        *([] if c.confidence is None else [answers.tomorrow(c.confidence, order, c.latest.get("check"))]),
     ]
 
 

@@ -92,6 +92,7 @@ class Replaying:
         self.left_out = 0  # rows of a pass that cannot be learned
         self.digests = BatchDigest()
         self.is_first_pass = True
+        self.drawn: dict[str, float] | None = None  # of the rows learned last in the latest run
         self.check: dict[str, Any] | None = None  # how the model predicted while it did not learn, in the latest run
         self.sample: ReplayedSample | None = None
         self.compared = np.empty(0), np.empty(0)  # losses above the least and weights of the rows learned before it
@@ -118,7 +119,7 @@ class Replaying:
         """Replay one run; False when the last row that was asked for is in it."""
         run, began, bad = self.provenance.runs[number], self.read, 0
         self.replay.retire = True
-        self.check = None
+        self.check = self.drawn = None
         order = run["order"]
         self.sample = ReplayedSample(order["order_seed"]) if order["order"] == "given" else None
         self.digests = BatchDigest()
@@ -171,11 +172,14 @@ class Replaying:
             moments.add(*self.compared)
             check = FrozenCheck.of_last_rows(self.replay.score(rows), self._guessed(rows.y), rows.weight, moments)
             self.check = check.to_dict()
-        if part.stage == "last" and len(part.batch) and self.is_first_pass:
+        before, is_last = self._totals(), part.stage in ("last", "drawn") and len(part.batch) > 0
+        if is_last and self.is_first_pass:
             self.confidence = ReplayedIntervals(self.replay.loss.name, self.replay.spec.classes)
         more = self._learn(part.batch)
         if part.stage == "compared":
             self.compared = self.latest
+        if part.stage == "drawn" and is_last and self.is_first_pass:
+            self.drawn = {name: own - before[name] for name, own in self._totals().items()}
         return more
 
     def _predict_sample(self) -> None:
@@ -250,7 +254,8 @@ class Replaying:
         recomputed["baseline"] = _known({name: value for name, value in totals.items() if name != "rows"})
         if self.first_pass["rows"] < totals["rows"]:
             recomputed["first_pass"] = {**_known(self.first_pass), "rows": int(self.first_pass["rows"])}
-        recomputed |= {"order": self.runs[-1]["order"]["order"], "check": self.check}
+        drawn = None if self.drawn is None else {**_known(self.drawn), "rows": int(self.drawn["rows"])}
+        recomputed |= {"order": self.runs[-1]["order"]["order"], "check": self.check, "drawn": drawn}
         checks = compare("certificate", {**stated, "confidence": None}, {**recomputed, "confidence": None}, tolerances)
         checks += self._check_confidence(stated.get("confidence"))
         loss = self.replay.spec.scalar_loss()

@@ -99,6 +99,7 @@ class LastPhase:
     compared_at: int
     check_at: int
     last_at: int
+    has_overflowed: bool  # there were more rows than may wait
 
 
 @final
@@ -156,7 +157,8 @@ class ReplayedOrder:
         last_at = int((rows.keys < half + half // np.uint64(2)).sum())
         check_at = int((rows.keys < half).sum()) if len(late) else last_at
         compared_at = max(check_at - len(late), 0) if len(late) else last_at
-        return KeyedRows.joined(due or [rows.between(0, 0)]), LastPhase(rows, late, compared_at, check_at, last_at)
+        last = LastPhase(rows, late, compared_at, check_at, last_at, self._halvings > 0)
+        return KeyedRows.joined(due or [rows.between(0, 0)]), last
 
     def _bytes(self, rows: KeyedRows) -> NDArray[np.int64]:
         return _ROW_BYTES + self._entry * np.diff(rows.batch.indptr)

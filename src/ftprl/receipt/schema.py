@@ -71,6 +71,7 @@ CERTIFICATE = fields(
     {
         "confidence": either(nothing, _CONFIDENCE),
         "check": either(nothing, CHECK),
+        "drawn": either(nothing, fields({"rows": whole(), **_LOSSES})),
         "first_pass": fields({"rows": whole(), **_LOSSES}),
         "named": listed(_NAMED, 200),
         "order": either(nothing, one_of("random", "given")),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ftprl.losses import LOSSES, scalar_loss
 from ftprl.receipt.caveats import offset_in_words
 from ftprl.report.numbers import amount, count, percent
-from ftprl.runlog.answers import GUESS, Answer, fixed_weights, guessing, learning_rate, tomorrow
+from ftprl.runlog.answers import GUESS, Answer, fixed_weights, guessing, learning_rate, rows_of, tomorrow
 from ftprl.runlog.reader import Point, Receipt, RunLog, number
 from ftprl.runlog.yardstick import better, deviances, root_mean_square
 
@@ -25,8 +25,14 @@ def answers(log: RunLog) -> list[Answer]:
     """The four questions, each with its answer."""
     first, loss, again = log.first_pass, LOSSES.get(log.loss), log.has_later_passes
     listed = []
-    if first is not None and first.loss is not None:
-        listed.append(guessing(log.loss, first.loss, first.baseline, first.improvement, again=again))
+    order, sample = log.settings.get("order"), log.end.get("sample")
+    if isinstance(sample, Mapping) and (mean := number(sample.get("loss"))) is not None:
+        rows = rows_of(None, drawn=int(sample["rows"]))
+        baseline, gain = (number(sample.get(name)) for name in ("baseline", "improvement"))
+        listed.append(guessing(log.loss, mean, baseline, gain, rows))
+    elif first is not None and first.loss is not None:
+        rows = rows_of(order if isinstance(order, str) else None, again=again)
+        listed.append(guessing(log.loss, first.loss, first.baseline, first.improvement, rows))
     several = any(p.weights for p in log.points)
     weight = log.rates.get("weight", log.receipt.get("weight", 0.0)) if "loss" in log.rates else 0.0
     if weight > 0.0 and {"scale", "loss", "mixture"} <= set(log.rates):
@@ -36,8 +42,8 @@ def answers(log: RunLog) -> list[Answer]:
     offset = "" if loss is None or not loss.has_offset else offset_in_words(scalar_loss(log.loss, _tau(log)))
     may_have_receipt = loss is None or not loss.has_classes
     if log.floor is not None or (log.keeps_receipt is False and may_have_receipt):
-        listed.append(fixed_weights(log.floor, offset, again=again))
-    order, check = log.settings.get("order"), log.end.get("check")
+        listed.append(fixed_weights(log.floor, offset, again=again, goes_on=order == "given"))
+    check = log.end.get("check")
     known = order if order in ("given", "random") else None
     expected = tomorrow(log.confidence, known, check if isinstance(check, Mapping) and "loss" in check else None)
     return [*listed, expected] if log.confidence else listed

@@ -32,12 +32,21 @@ class Answer(NamedTuple):
     answer: str
 
 
-def guessing(
-    loss: str, mean: float, baseline: float | None, improvement: float | None, *, again: bool = False
-) -> Answer:
+def rows_of(order: str | None, *, again: bool = False, drawn: int | None = None) -> str:
+    """Which rows a loss is about: those of the first pass if there were later ones (`again`), or those learned last.
+
+    >>> rows_of("given"), rows_of("random", drawn=358)
+    (' while the model went on learning', ' of the 358 that were drawn at random from all and learned last')
+    """
+    if drawn is not None:
+        return f" of the {drawn:,} that were drawn at random from all and learned last"
+    return (" in the first pass" if again else "") + (" while the model went on learning" if order == "given" else "")
+
+
+def guessing(loss: str, mean: float, baseline: float | None, improvement: float | None, rows: str = "") -> Answer:
     """Whether the predictions are better than those of the baseline, which knows the labels before each row alone.
 
-    The numbers are those of the first pass; `again` is True if there were later ones.
+    `rows` says which rows the numbers are about, as `rows_of` does.
 
     >>> guessing("logistic", 0.45, 0.5, 10.0).answer
     'Yes: a log loss of 0.4500 per row, 10.0 % better than guessing the base rate so far, 0.5000.'
@@ -45,10 +54,10 @@ def guessing(
     known = LOSSES.get(loss)
     what = "the labels before each row" if known is None else GUESS[known.baseline]
     unit = "loss" if known is None else known.unit.removesuffix(" (nats)")
-    question, first = "Better than guessing?", " in the first pass" if again else ""
+    question = "Better than guessing?"
     if baseline is None or not math.isfinite(baseline) or improvement is None or not math.isfinite(improvement):
         return Answer(
-            question, f"Not known: the {unit} was {_short(mean)} per row{first}, and no baseline was recorded."
+            question, f"Not known: the {unit} was {_short(mean)} per row{rows}, and no baseline was recorded."
         )
     root = known is not None and known.rmse
     beside = deviances(mean, baseline, improvement) if known is not None and known.has_deviance else None
@@ -56,10 +65,10 @@ def guessing(
     if beside is not None:
         own, other = (f"{_short(a)} (deviance {_short(b)})" for a, b in zip((mean, baseline), beside, strict=True))
     if improvement <= 0.0:
-        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row{first}; guessing {what} has {other}.")
+        return Answer(question, f"No: a{_n(unit)} {unit} of {own} per row{rows}; guessing {what} has {other}.")
     if improvement < _HARDLY:
-        return Answer(question, f"Hardly: a{_n(unit)} {unit} of {own} per row{first}; guessing {what} has {other}.")
-    text = f"Yes: a{_n(unit)} {unit} of {own} per row{first}, {improvement:.1f} % better than guessing {what}, {other}."
+        return Answer(question, f"Hardly: a{_n(unit)} {unit} of {own} per row{rows}; guessing {what} has {other}.")
+    text = f"Yes: a{_n(unit)} {unit} of {own} per row{rows}, {improvement:.1f} % better than guessing {what}, {other}."
     return Answer(question, text)
 
 
@@ -98,10 +107,11 @@ def learning_rate(rates: Mapping[str, Any] | None, weight: float, *, again: bool
     return Answer(question, f"{text} These losses are those of all passes." if again else text)
 
 
-def fixed_weights(curve: FloorCurve | None, offset: str = "", *, again: bool = False) -> Answer:
+def fixed_weights(curve: FloorCurve | None, offset: str = "", *, again: bool = False, goes_on: bool = False) -> Answer:
     """Whether weights known from the first row on would have been better; `offset` is what they are added to.
 
-    The curve is that of all passes; `again` is True if there were several.
+    The curve is that of all passes; `again` is True if there were several, and `goes_on` if the rows were learned in
+    the order of the data, so that the losses are those of a model that goes on learning.
     """
     question = "Would other fixed weights have been better?"
     if curve is None:
@@ -109,6 +119,8 @@ def fixed_weights(curve: FloorCurve | None, offset: str = "", *, again: bool = F
     text = headline(curve)
     if again:
         text = f"Over all passes, of which later ones meet rows that were learned before: {text[:1].lower()}{text[1:]}"
+    if goes_on:
+        text += " This is about the model while it went on learning, not about the saved one."
     return Answer(question, f"{text} (Fixed weights on top of {offset} up to each row.)" if offset else text)
 
 
@@ -145,12 +157,11 @@ def tomorrow(
     if high is None:
         text += " No upper limit can be told: losses far above those seen may be rare and yet most of the mean."
     if check is not None and check.get("kind") == "last":
-        is_alarm, last = bool(check.get("alarms")), f"{_short(check['loss'])}{_ends(check)}"
+        is_alarm, last = bool(check.get("alarms")), _of_check(check)
         had = f"the last {int(check['rows']):,} rows, predicted when none of them was learned, had {last}"
         text += f" But the data change: {had}. Expect this or more." if is_alarm else f" For later rows: {had}."
     elif check is not None:
-        frozen = f"{_short(check['loss'])}{_ends(check)}"
-        text += f" The saved model, which does not learn, has {frozen} at rows that it has learned."
+        text += f" At rows that it has learned, the saved model, which does not learn, has {_of_check(check)}."
     drift = confidence.get("drift")
     row = drift.get("row") if isinstance(drift, Mapping) else None
     if isinstance(row, int):
@@ -181,12 +192,13 @@ def _interval(confidence: Mapping[str, Any] | None, name: str) -> tuple[float, f
     return None if low is None or level is None else (low, high, level)
 
 
-def _ends(check: Mapping[str, Any]) -> str:
-    """The interval of the mean loss of a model that does not learn, for rows like those of the check."""
-    low, high = (_number(check.get(key)) for key in ("lower", "upper"))
-    if low is None:
-        return ""
-    return f" (95 %: at least {_short(low)})" if high is None else f" (95 %: {_short(low)} to {_short(high)})"
+def _of_check(check: Mapping[str, Any]) -> str:
+    """The loss of a check, its interval for rows like these, and the loss of the baseline, as far as they are known."""
+    low, high, baseline = (_number(check.get(key)) for key in ("lower", "upper", "baseline"))
+    text = _short(check["loss"])
+    if low is not None:
+        text += f" (95 %: at least {_short(low)})" if high is None else f" (95 %: {_short(low)} to {_short(high)})"
+    return text if baseline is None else f"{text}; guessing has {_short(baseline)}"
 
 
 def _number(value: Any) -> float | None:

@@ -89,7 +89,7 @@ def checked(loss: str, check: Values) -> str:
     what = "deviance" if known is not None and known.has_deviance else _unit(loss)
     return (
         f"{rows} of these rows, predicted again by the saved model, which has learned them: {what} {now} (before they"
-        f" were learned: {came}){_ends(loss, check)}"
+        f" were learned: {came}; guessing: {_plain(loss, check['baseline'], check)}){_ends(loss, check)}"
     )
 
 
