@@ -141,22 +141,24 @@ def run(full: bool, step: Step) -> Outcome:
             Panel(
                 "Against the worst of four adversaries",
                 "rounds T",
-                "regret over r M sqrt T, the value of the game",
+                "regret over r M sqrt T",
                 [
-                    *(Series(name, lengths, values, points=True) for name, values in worst.items()),
+                    *(Series(k, lengths, row, points=True, wide=k == MINIMAX) for k, row in worst.items()),
                     Series(
                         "FTPRL's bound, sqrt 2 D sqrt G", lengths, [2 * ROOT2] * len(lengths), dashed=True, colour=6
                     ),
                     Series("the value of the game", lengths, [1.0] * len(lengths), dashed=True, colour=1),
                 ],
                 log="x",
-                ylim=(0.0, 5.2),  # room for the names
+                ticks=[(T, f"{T:,}") for T in lengths],
+                ylim=(0.0, 3.1),
+                legend="below",
             )
         ],
         numbers=[
             (
-                f"FTPRL does not know T or M; its bound sqrt 2 D sqrt G is {2 * ROOT2:.3f} times the value where |g| = M"
-                f" in every round, and the largest regret found is {ours:.3f} times the value."
+                f"FTPRL does not know T or M; its bound sqrt 2 D sqrt G is {2 * ROOT2:.3f} times the value where"
+                f" |g| = M in every round, and the largest regret found is {ours:.3f} times the value."
             )
         ],
     )

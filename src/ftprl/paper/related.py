@@ -209,11 +209,18 @@ def panels(findings: Findings) -> list[Panel]:
     """Growth on the bad class, with the fitted exponents."""
     lines = [
         Series(
-            f"{name}: T^{findings.slope(name):.2f}", findings.rounds, findings.growth[name], _dashed(name), points=True
+            f"{name}: T^{findings.slope(name):.2f}",
+            findings.rounds,
+            findings.growth[name],
+            _dashed(name),
+            points=True,
+            wide=name == _DRAWN[0],  # gradient descent's line covers it
         )
         for name in _DRAWN
     ]
-    return [Panel("The bad class, each at its best constant for each T", "rounds T", "regret", lines, log=True)]
+    title = "The bad class, each at its best constant for each T"
+    ticks = [(T, f"{T:,}") for T in findings.rounds]
+    return [Panel(title, "rounds T", "regret", lines, log=True, ticks=ticks, legend="below")]
 
 
 def _dashed(name: str) -> bool:

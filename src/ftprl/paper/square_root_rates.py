@@ -57,7 +57,8 @@ def run(full: bool, step: Step) -> Outcome:
                     Series("rates from |g|²: regret", sizes, [s for _, s in regrets], points=True, colour=0),
                 ],
                 log=True,
-                ylim=(0.3 * min(min(pair) for pair in regrets), 60 * known[-1]),  # room for the names
+                ticks=[(n, str(n)) for n in sizes],
+                legend="below",
             )
         ],
         numbers=[
