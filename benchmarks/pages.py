@@ -166,7 +166,9 @@ def what() -> list[str]:
     rows = [
         ("Zinkevich 2003", "`GradientDescent`", "projects after every step"),
         ("Zinkevich 2004", "`LazyDescent`", "projects only the play: centred at u_t, not x_t"),
+        ("Zinkevich 2004", "`RestartedDescent`", "lazy projection with restarts, the budget doubled each time"),
         ("Bartlett, Hazan, Rakhlin 2008", "`AdaptiveDescent`", "adds curvature as the gradients require it"),
+        ("Do, Le, Foo 2009", "`ProximalDescent`", "the same, centred at the play: the added term has no slope there"),
         ("Streeter, McMahan 2010", "`PerCoordinateDescent`", "per-coordinate rates, on boxes"),
         ("Duchi, Hazan, Singer 2010", "`AdaGrad`, `AdaGradDual`", "both forms, diagonal and full"),
         ("Xiao 2009", "`DualAveraging`", "l1-RDA, plain and enhanced"),

@@ -20,6 +20,8 @@ from ftprl.baselines import (
     Pegasos,
     PerCoordinateDescent,
     PerturbedLeader,
+    ProximalDescent,
+    RestartedDescent,
 )
 from ftprl.learner import Learner
 from ftprl.sets import Box, L2Ball, Simplex
@@ -66,7 +68,7 @@ def test_equalities_between_them(rows: np.ndarray) -> None:
 @given(STREAMS, st.floats(0.01, 100))
 def test_scale_of_the_losses_is_immaterial(rows: np.ndarray, s: float) -> None:
     """The untuned rates of these know no unit of loss."""
-    for make in (LazyDescent, AdaptiveDescent, PerCoordinateDescent, AdaGradDual):
+    for make in (LazyDescent, AdaptiveDescent, ProximalDescent, PerCoordinateDescent, AdaGradDual):
         np.testing.assert_allclose(plays(make(CUBE), s * rows), plays(make(CUBE), rows), atol=1e-9)
     simplex = Simplex(2)
     np.testing.assert_allclose(
@@ -93,6 +95,18 @@ def test_regret_bounds_of_their_papers(rows: np.ndarray) -> None:
     for g in rows:
         state = adaptive.update(state, g)
     assert regret(adaptive) <= 3 * D * D * state.weight + slack
+    proximal = ProximalDescent(CUBE)
+    weights = [proximal.init()]
+    for g in rows:
+        weights.append(proximal.update(weights[-1], g))
+    held = np.array([state.weight for state in weights[1:]])
+    least = float(np.linalg.norm(norms))
+    assert regret(proximal) <= D * D * held[-1] + slack
+    assert D * D * held[-1] <= math.sqrt(2) * D * least + slack
+    for own in (np.full(T, least / D), np.sqrt(2 * np.cumsum(norms**2)) / D, np.linspace(0.1, 3, T) * least / D):
+        price = np.divide(norms**2, own, out=np.zeros(T), where=norms > 0).sum()
+        assert D * D * held[-1] <= 2 * (D * D * own[-1] + price) / 2 + slack  # any tau_1, ..., tau_T with these sums
+    assert regret(RestartedDescent(CUBE)) <= 2 / (math.sqrt(2) - 1) * D * least + slack
     G = np.sqrt((rows**2).sum(axis=0))
     assert regret(PerCoordinateDescent(CUBE)) <= math.sqrt(2) * 2 * G.sum() + slack
     gamma, most = 1.3, float(norms.max())

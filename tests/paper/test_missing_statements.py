@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ftprl.baselines import RestartedDescent
 from ftprl.bounds import Ledger
 from ftprl.learner import Preconditioned
+from ftprl.paper import hypersphere
+from ftprl.paper.hypersphere import BallState
 from ftprl.paper.registry import find
 from ftprl.paper.runner import Result, run_one
 from ftprl.schemes import CentredBestBound, CoordinateConstant, Diagonal, Fixed, Scheme
+from ftprl.sets import hindsight
 from ftprl.sets.box import Box
 from ftprl.sets.norm_ball import NormBall
 
@@ -132,3 +136,54 @@ def limits_forgotten(patch: Patch) -> None:
 def test_the_centred_best_bound_can_fail(fault: Any, monkeypatch: Patch) -> None:
     fault(monkeypatch)
     assert judged("centred-best-bound").red
+
+
+def rounds_left_forgotten(patch: Patch) -> None:
+    """Minimax play as if every round were the last: it follows the leader."""
+    patch.setattr(hypersphere.MinimaxPlay, "init", lambda self, hint=None: BallState(np.zeros(4), 10**9, np.zeros(4)))
+
+
+def diameter_squared(patch: Patch) -> None:
+    """The closed form grows with D², not with D."""
+    right: Any = CoordinateConstant.closed_form
+
+    def wrong(self: Any, state: Any) -> Any:
+        form = right(self, state)
+        return replace(form, strong=form.strong * state.D)
+
+    patch.setattr(CoordinateConstant, "closed_form", wrong)
+
+
+def flat_directions_counted(patch: Patch) -> None:
+    """The best bound in hindsight is half too large."""
+    right = hindsight.const_optimum
+    patch.setattr(hindsight, "const_optimum", lambda F, G: replace(right(F, G), value=1.5 * right(F, G).value))
+
+
+def never_restarted(patch: Patch) -> None:
+    """The budget never runs out: one rate for ever, that of the first gradient."""
+    right: Any = RestartedDescent.advance
+
+    def wrong(self: Any, state: Any, g: np.ndarray, hint: Any) -> Any:
+        return right(self, replace(state, G=0.0), g, hint)
+
+    patch.setattr(RestartedDescent, "advance", wrong)
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        (small_regret, "hypersphere"),
+        (rounds_left_forgotten, "hypersphere"),
+        (diameter_squared, "square-root-rates"),
+        (small_regret, "hallucinated-loss"),
+        (flat_directions_counted, "zero-widths"),
+        (never_restarted, "lazy-restarts"),
+    ],
+    ids=lambda f: f if isinstance(f, str) else f.__name__,
+)
+def test_footnotes_and_remarks_can_fail(fault: Any, name: str, monkeypatch: Patch) -> None:
+    fault(monkeypatch)
+    result = judged(name)
+    assert result.red
+    assert not result.error

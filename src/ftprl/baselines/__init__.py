@@ -1,10 +1,10 @@
 """Other algorithms with the same interface as FTPRL; its bounds do not apply to them."""
 
 from ftprl.baselines.adagrad import AdaGrad, AdaGradDual
-from ftprl.baselines.adaptive import AdaptiveDescent, PerCoordinateDescent
+from ftprl.baselines.adaptive import AdaptiveDescent, PerCoordinateDescent, ProximalDescent
 from ftprl.baselines.averaging import DualAveraging
 from ftprl.baselines.classifiers import Arow, Classifier, ConfidenceWeighted, LearnerClassifier
-from ftprl.baselines.descent import GradientDescent, LazyDescent
+from ftprl.baselines.descent import GradientDescent, LazyDescent, RestartedDescent
 from ftprl.baselines.exponentiated import ExponentiatedGradient
 from ftprl.baselines.newton import NewtonLeader, OnlineNewtonStep
 from ftprl.baselines.perturbed import PerturbedLeader
@@ -30,5 +30,7 @@ __all__ = [
     "Pegasos",
     "PerCoordinateDescent",
     "PerturbedLeader",
+    "ProximalDescent",
+    "RestartedDescent",
     "best_constant",
 ]

@@ -59,14 +59,62 @@ class AdaptiveDescent(Learner[AdaptiveState]):
         refuse_hint(hint, "AdaptiveDescent")
         t, D = state.t + 1, self.scale * self.feasible.diameter()
         held = self.curvature * t + state.weight
-        missing = 8 * float(g @ g) / (3 * D * D) if D else 0.0
-        # ½ (sqrt(held² + missing) - held) without cancellation
-        extra = 0.5 * missing / (math.sqrt(held * held + missing) + held) if missing else 0.0
+        extra = balanced(held, 2 * float(g @ g) / (3 * D * D) if D else 0.0)
         if held + extra == 0.0:
             return AdaptiveState(state.x, t, 0.0, state.centre)
         step = (g + extra * (state.x - state.centre)) / (held + extra)
         x = nearest(self.feasible, state.x - step, state.x)
         return AdaptiveState(x, t, state.weight + extra, state.centre)
+
+
+def balanced(held: float, product: float) -> float:
+    """The positive root of x (held + x) = product: ½ (sqrt(held² + 4 product) - held), without cancellation."""
+    return 2 * product / (math.sqrt(held * held + 4 * product) + held) if product else 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ProximalState(LearnerState):
+    """`weight` = tau_{1:t}."""
+
+    weight: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ProximalDescent(Learner[ProximalState]):
+    """x_{t+1} = the point of F nearest to x_t - g_t / (H_{1:t} + tau_{1:t}).
+
+    Proximal regularisation after Do, Le and Foo (2009): to each round's loss, of curvature H_t = `curvature`, the term
+    ½ tau_t |x - x_t|² is added. Centred at the play it changes no gradient there. tau_t balances what it adds and
+    what it saves, D² tau_t = |g_t|² / (H_{1:t} + tau_{1:t}). The regret is at most D² tau_{1:T}, within 2 of the best
+    tau_1, ..., tau_T in hindsight, and without curvature at most sqrt 2 D sqrt(sum |g|²). `scale` multiplies D.
+    """
+
+    feasible: ConvexSet
+    scale: float = 1.0
+    curvature: float = 0.0
+    start: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        check.positive("scale", self.scale)
+        check.positive("curvature", self.curvature, zero=True)
+        if not math.isfinite(self.feasible.diameter()):
+            raise InvalidInput(f"ProximalDescent needs a bounded set, got {self.feasible!r}; bound it, as by a Box.")
+
+    def init(self, hint: ArrayLike | None = None) -> ProximalState:
+        """The state before the first round."""
+        refuse_hint(hint, "ProximalDescent")
+        return ProximalState(starting_point(self.feasible, self.start), 0, 0.0)
+
+    def advance(self, state: ProximalState, g: Vector, hint: Vector | None) -> ProximalState:
+        """The curvature that balances this round, then a step of descent."""
+        refuse_hint(hint, "ProximalDescent")
+        t, D = state.t + 1, self.scale * self.feasible.diameter()
+        held = self.curvature * t + state.weight
+        extra = balanced(held, float(g @ g) / (D * D) if D else 0.0)
+        x = nearest(self.feasible, state.x - g / (held + extra), state.x) if held + extra else state.x
+        return ProximalState(x, t, state.weight + extra)
 
 
 @final

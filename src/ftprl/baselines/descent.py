@@ -118,3 +118,49 @@ class LazyDescent(Learner[LazyState]):
         G, t = state.G + float(g @ g), state.t + 1
         u = state.u - rate_at(self.rate, t, self.feasible, G) * g
         return LazyState(nearest(self.feasible, u, state.x), t, u, G)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RestartedState(LearnerState):
+    """`u`, the point before it is projected, `G` = the sum of |g|² since the last restart, and what it may grow to."""
+
+    u: Vector
+    G: float
+    budget: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RestartedDescent(Learner[RestartedState]):
+    """Lazy projection with restarts: a fixed rate D / sqrt(budget) until the sum of |g|² would exceed the budget.
+
+    Then the budget is doubled, until the new gradient fits, and u starts again at x_1 (the doubling trick). The regret
+    is at most 2 / (sqrt 2 - 1) D sqrt(sum |g|²), without knowing the number of rounds. `scale` multiplies D.
+    """
+
+    feasible: ConvexSet
+    scale: float = 1.0
+    start: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        check.positive("scale", self.scale)
+        check_rate(None, self.feasible, "RestartedDescent")
+
+    def init(self, hint: ArrayLike | None = None) -> RestartedState:
+        """The state before the first round."""
+        refuse_hint(hint, "RestartedDescent")
+        x = starting_point(self.feasible, self.start)
+        return RestartedState(x, 0, x, 0.0, 0.0)
+
+    def advance(self, state: RestartedState, g: Vector, hint: Vector | None) -> RestartedState:
+        """One step of u, from x_1 where the budget does not last."""
+        refuse_hint(hint, "RestartedDescent")
+        square, u, G, budget = float(g @ g), state.u, state.G, state.budget
+        if G + square > budget:
+            u, G = starting_point(self.feasible, self.start), 0.0
+            budget = max(2 * budget, square)
+        if not budget:
+            return RestartedState(state.x, state.t + 1, u, G, budget)
+        u = u - self.scale * self.feasible.diameter() / math.sqrt(budget) * g
+        return RestartedState(nearest(self.feasible, u, state.x), state.t + 1, u, G + square, budget)

@@ -78,7 +78,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
     ax.set_xlabel(printable(panel.xlabel), parse_math=False)
     ax.set_ylabel(printable(panel.ylabel), parse_math=False)
     _finish(ax, panel.title, pad=18.0 if panel.vlines else 6.0)
-    _legend(ax, handles, [s.name for s in panel.series], panel.stacked)
+    _legend(ax, handles, panel)
 
 
 def _mark(ax: Axes, panel: Panel) -> None:
@@ -168,19 +168,23 @@ def _log_ticks(axis: Any, ends: tuple[float, float]) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _legend(ax: Axes, handles: list[Any], names: list[str], stacked: bool) -> None:
-    if not handles or not any(names):
+def _legend(ax: Axes, handles: list[Any], panel: Panel) -> None:
+    pairs = [(handle, s.name) for handle, s in zip(handles, panel.series, strict=bool(handles)) if s.name]
+    if not pairs:
         return
-    pairs = [(handle, name) for handle, name in zip(handles, names, strict=True) if name]
-    if stacked:  # from top to bottom as the areas are
+    if panel.stacked:  # from top to bottom as the areas are
         pairs = pairs[::-1]
-    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "handlelength": 1.0}
+    place: dict[str, Any] = {}
+    if panel.legend == "below":
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "ncols": 2, "handlelength": 1.6}
+    elif panel.legend == "beside" or panel.stacked or len(pairs) > _MANY:
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "handlelength": 1.0}
     legend = ax.legend(
         [handle for handle, _ in pairs],
         [f"line {i}" for i in range(len(pairs))],
         frameon=False,
         fontsize=9,
-        **(beside if stacked or len(pairs) > _MANY else {}),
+        **place,
     )
     for text, (_, name) in zip(legend.get_texts(), pairs, strict=True):
         text.set_text(printable(name))  # names may come from data: no formatting in them

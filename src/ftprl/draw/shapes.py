@@ -63,6 +63,7 @@ class Panel:
 
     `note` is written into a corner: a fitted slope, a constant. `stacked` draws a stacked area plot. `vlines` are
     vertical lines with a label each, `ticks` labels of the x axis; `xlim` and `ylim` are fixed limits of the axes.
+    `legend` is where the names of the lines stand: inside the axes where there is most room, beside or below them.
     """
 
     title: str
@@ -76,3 +77,4 @@ class Panel:
     ticks: Sequence[tuple[float, str]] = ()
     xlim: tuple[float, float] | None = None
     ylim: tuple[float, float] | None = None
+    legend: Literal["inside", "beside", "below"] = "inside"

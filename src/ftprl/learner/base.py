@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from ftprl import check, psd
 from ftprl.bounds import Bounds, Certificate, Ledger, certify
 from ftprl.errors import InvalidInput
+from ftprl.learner.composite import minimise_over
 from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 
 _LARGE, _SMALL = 1e150, 1e-150  # squares of gradients beyond these leave the range of a float
+_SMALLEST, _LARGEST = 1e-151, 1e151  # and those of widths beyond these
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +97,7 @@ class Learner(ABC, Generic[S]):
             return state.x, 0.0
         if not np.isfinite(feasible.widths()).all() and ledger.S.any():
             return None, 0.0
-        solution = feasible.minimise(psd.zero(), ledger.S, state.x)
+        solution = minimise_over(feasible, psd.zero(), ledger.S, state.x)
         if solution.gap > 1e-12 * float(np.abs(ledger.S) @ feasible.widths()):
             corner = feasible.vertex(ledger.S)
             won = float(ledger.S @ (solution.x - corner))
@@ -144,6 +146,18 @@ def gradient(name: str, value: ArrayLike, dim: int) -> Vector:
         check.finite(name, g)
         raise InvalidInput(f"{name} needs entries below 1e150, got {name}[{i}]={g[i]:g}; rescale the losses.")
     return g if size[size.argmin()] >= _SMALL else np.where(size < _SMALL, 0.0, g)
+
+
+def in_range(feasible: ConvexSet) -> None:
+    """Refuse a set so small or so large that the squares of its widths leave the range of a float."""
+    D = feasible.widths()
+    bad = np.flatnonzero((D > 0) & (D < _SMALLEST) | (D > _LARGEST) & np.isfinite(D))
+    if bad.size:
+        i = int(bad[0])
+        raise InvalidInput(
+            f"feasible needs widths of 0 or from 1e-151 to 1e151, got D[{i}]={D[i]:g} for {feasible!r};"
+            " measure the points in another unit."
+        )
 
 
 def starting_point(feasible: ConvexSet, start: ArrayLike | None) -> Vector:

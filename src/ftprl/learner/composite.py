@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -13,6 +14,8 @@ from ftprl.sets import ConvexSet, Solution
 
 Vector = NDArray[np.float64]
 Matrix = psd.Matrix
+
+_LARGE, _SMALL = 1e60, 1e-60
 
 
 @final
@@ -44,11 +47,32 @@ class Composite:
             H = psd.add_scalar(H, self.l2 * k)
         if not self.l1 * k:
             return minimise_over(feasible, H, z, near)
-        return feasible.minimise_l1(psd.array(H), z, self.l1 * k, near)
+        return minimise_over(feasible, H, z, near, self.l1 * k)
 
 
-def minimise_over(feasible: ConvexSet, H: Matrix, z: Vector, near: Vector) -> Solution:
-    """The minimiser over F of ½ xᵀHx + z·x for a matrix of any form."""
-    if isinstance(H, psd.LowRank):
-        return feasible.minimise_low_rank(H, z, near)
-    return feasible.minimise(H, z, near)
+def minimise_over(feasible: ConvexSet, H: Matrix, z: Vector, near: Vector, l1: float = 0.0) -> Solution:
+    """Minimise ½ xᵀHx + z·x + l1 |x|₁ over F, for a matrix of any form and gradients of any size.
+
+    An objective of extreme size is divided by a power of two: its minimiser is the same, and no set squares its slope.
+    """
+    unit = _unit(feasible, H, z)
+    if unit != 1.0:
+        H, z, l1 = H / unit, z / unit, l1 / unit
+    if l1:
+        found = feasible.minimise_l1(psd.array(H), z, l1, near)
+    elif isinstance(H, psd.LowRank):
+        found = feasible.minimise_low_rank(H, z, near)
+    else:
+        found = feasible.minimise(H, z, near)
+    return found if unit == 1.0 else Solution(found.x, found.gap * unit)
+
+
+def _unit(feasible: ConvexSet, H: Matrix, z: Vector) -> float:
+    """1, or the power of two near the largest slope of the objective where that, or what it gains, is beyond 1e±60."""
+    size, wide = float(np.abs(z).max(initial=0.0)), float(feasible.widths().max(initial=0.0))
+    wide = wide if 0.0 < wide < math.inf else 1.0
+    if _SMALL < size < _LARGE and _SMALL < size * wide < _LARGE:
+        return 1.0
+    weight = max(abs(H.shift), float(np.abs(H.M).max(initial=0.0))) if isinstance(H, psd.LowRank) else float(np.max(H))
+    size = max(size, weight * wide)
+    return math.ldexp(0.5, math.frexp(size)[1]) if size else 1.0

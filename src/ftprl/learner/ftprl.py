@@ -13,7 +13,7 @@ from ftprl import check, psd
 from ftprl.bounds import Bounds, Ledger
 from ftprl.errors import Unsupported
 from ftprl.learner import accounting
-from ftprl.learner.base import Learner, gradient, starting_point
+from ftprl.learner.base import Learner, gradient, in_range, starting_point
 from ftprl.learner.composite import Composite, minimise_over
 from ftprl.learner.state import State
 from ftprl.schemes import Scheme
@@ -55,6 +55,7 @@ class FTPRL(Learner[State]):
 
     def init(self, hint: ArrayLike | None = None) -> State:
         """x_1 is `start`; with a hint, the best point against it."""
+        in_range(self.feasible)
         x = starting_point(self.feasible, self.start)
         zero = np.zeros(self.feasible.dim)
         m = None if hint is None else gradient("hint", hint, self.feasible.dim)

@@ -8,7 +8,7 @@ from ftprl.draw import Panel, Series
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import KINDS, ROOT2, play, stream
-from ftprl.paper.shapes import shapes
+from ftprl.paper.shapes import names_of, shapes
 from ftprl.schemes import Diagonal
 
 SOLVER = 1e-6  # relative accuracy of the convex programs behind the best diagonal
@@ -49,10 +49,13 @@ def run(full: bool, step: Step) -> Outcome:
                 "set, from the smallest beta to the largest",
                 "over the best diagonal in hindsight",
                 [
-                    Series("sqrt 2 beta: the claim", numbers, limits, line=False, colour=6),
+                    Series("sqrt 2 beta: the claim", numbers - 0.15, limits, line=False, colour=6),
                     Series("bound, worst of the games", numbers, bounds, line=False, colour=0),
-                    Series("regret, worst of the games", numbers, regrets, line=False, colour=1),
+                    Series("regret, worst of the games", numbers + 0.15, regrets, line=False, colour=1),
                 ],
+                ticks=names_of(every),
+                xlim=(0.5, len(every) + 0.5),
+                legend="beside",
             )
         ],
         numbers=["Sets: " + ", ".join(f"{i} {s.name} (beta {s.beta:.2f})" for i, s in enumerate(every, 1)) + "."],

@@ -9,7 +9,7 @@ from ftprl.learner import FTPRL
 from ftprl.paper.arbitrary_sets import SOLVER
 from ftprl.paper.base import Check, Outcome, Statement, Step
 from ftprl.paper.instances import KINDS, ROOT2, play, stream
-from ftprl.paper.shapes import Shape, shapes
+from ftprl.paper.shapes import Shape, names_of, shapes
 from ftprl.schemes import Diagonal
 
 
@@ -52,11 +52,14 @@ def run(full: bool, step: Step) -> Outcome:
                 "set, from the smallest beta to the largest",
                 "over the best diagonal in hindsight",
                 [
-                    Series("sqrt 2 beta: the paper", numbers, [ROOT2 * s.beta for s in every], colour=6, line=False),
-                    Series("sqrt(2 gamma)", numbers, limits, colour=2, line=False),
-                    Series("the worst gradients", numbers, limits * worst, line=False, colour=1),
-                    Series("random gradients, the worst", numbers, limits * random, line=False, colour=0),
+                    Series("sqrt 2 beta", numbers - 0.24, [ROOT2 * s.beta for s in every], colour=6, line=False),
+                    Series("sqrt(2 gamma)", numbers - 0.08, limits, colour=2, line=False),
+                    Series("worst gradients", numbers + 0.08, limits * worst, line=False, colour=1),
+                    Series("worst of random ones", numbers + 0.24, limits * random, line=False, colour=0),
                 ],
+                ticks=names_of(every),
+                xlim=(0.5, len(every) + 0.5),
+                legend="beside",
             )
         ],
         numbers=[

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ftprl.adversaries import heavy_tail
 from ftprl.draw import Panel, Series
+from ftprl.draw.numbers import short
 from ftprl.game import play
 from ftprl.learner import FTPRL
 from ftprl.paper.base import Check, Outcome, Statement, Step, Verdict
@@ -116,17 +117,18 @@ def _panels(
 ) -> list[Panel]:
     growing = [
         Series(
-            f"{name}, alpha = {alpha:g}: slope {slope(rounds, over_T[alpha][:, k]):.2f}",
+            f"{name}, alpha {alpha:g}: T^{slope(rounds, over_T[alpha][:, k]):.2f}",
             rounds,
             over_T[alpha][:, k],
             dashed=k == 1,
             points=True,
             colour=ALPHAS.index(alpha),
         )
-        for alpha in ALPHAS
         for k, name in enumerate(("diagonal", "constant"))
+        for alpha in ALPHAS
     ]
-    panels = [Panel(f"n = {WIDE} coordinates, T grows", "T", "bound", growing, log=True)]
+    ticks = [(float(n), short(float(n))) for n in SIZES]
+    panels = [Panel(f"n = {WIDE} coordinates, T grows", "T", "bound", growing, log=True, legend="below")]
     late = SIZES >= 1000
     for title, values, ylabel in (
         (f"T = {LONG:.0e} rounds, n grows".replace("+0", ""), over_n, "bound / sqrt(T)"),
@@ -134,12 +136,12 @@ def _panels(
     ):
         lines = []
         scale = math.sqrt(LONG) if values is over_n else 1.0
-        for alpha in ALPHAS:
-            for k, name in enumerate(("diagonal", "constant")):
+        for k, name in enumerate(("diagonal", "constant")):
+            for alpha in ALPHAS:
                 y = values[alpha][:, k] / scale
-                fitted = f"{name}, alpha = {alpha:g}: slope {slope(SIZES[late], y[late]):.2f}"
+                fitted = f"{name}, alpha {alpha:g}: n^{slope(SIZES[late], y[late]):.2f}"
                 lines.append(Series(fitted, SIZES, y, dashed=k == 1, points=True, colour=ALPHAS.index(alpha)))
-        panels.append(Panel(title, "n", ylabel, lines, log=True))
+        panels.append(Panel(title, "n", ylabel, lines, log=True, ticks=ticks, legend="below"))
     level = [
         Series(f"alpha = {a:g}", SIZES, over_n[a][:, 1] ** 2 / (SIZES * float(LONG)), points=True, line=False)
         for a in ALPHAS
@@ -149,7 +151,7 @@ def _panels(
         for k, a in enumerate(ALPHAS)
     ]
     title = "The exception: at alpha = 1 the constant never levels off"
-    return [*panels, Panel(title, "n", "constant² / (nT)", [*level, *sums], log="x")]
+    return [*panels, Panel(title, "n", "constant² / (nT)", [*level, *sums], log="x", ticks=ticks, legend="below")]
 
 
 STATEMENT = Statement(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -70,3 +71,8 @@ def shapes(full: bool) -> list[Shape]:
         assert beta is not None
         solution.append(Shape(f"polytope {seed + 1}, n={n}", F, beta, *_program(F)))
     return sorted(solution, key=lambda s: s.beta)
+
+
+def names_of(every: Sequence[Shape]) -> list[tuple[float, str]]:
+    """The sets' names under their numbers, for the axis of a figure."""
+    return [(float(i), s.name) for i, s in enumerate(every, 1)]

@@ -62,6 +62,8 @@ class CentredBestBound(Scheme):
         limits = check.frozen(check.finite("limits", check.array("limits", self.limits)))
         if limits.ndim > 1 or np.any(limits <= 0):
             raise InvalidInput(f"limits needs numbers above 0, got {self.limits!r}; pass a bound on each |g_i|.")
+        if np.any((limits < 1e-150) | (limits > 1e150)):
+            raise InvalidInput(f"limits needs numbers from 1e-150 to 1e150, got {self.limits!r}; rescale the losses.")
         object.__setattr__(self, "limits", limits)
 
     @property

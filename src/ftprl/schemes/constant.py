@@ -58,15 +58,18 @@ class CoordinateConstant(Scheme):
         return ConstantState(feasible, np.zeros(()), 0.0, D)
 
     def _own_diameter(self, feasible: ConvexSet) -> float:
-        """The user's diameter, refused where it is certainly too small."""
+        """The user's diameter, refused where it is certainly too small; the largest width where that is a hair more.
+
+        A preimage by the inverse of an ill-conditioned matrix is a little larger than what was computed before it.
+        """
         assert self.diameter is not None
         widths = feasible.widths()
         widest = float(widths.max()) if np.isfinite(widths).all() and feasible.is_exact("widths") else 0.0
-        if self.diameter < widest * (1 - 1e-9):
+        if self.diameter < widest * (1 - 1e-3):
             raise InvalidInput(
                 f"diameter needs at least the largest width, {widest:g}, got {self.diameter:g}; leave it out if unsure."
             )
-        return float(self.diameter)
+        return max(float(self.diameter), widest)
 
     def penalty_is_exact(self, feasible: ConvexSet) -> bool:
         """Where the diameter is the set's own, and exact."""
@@ -91,7 +94,7 @@ class CoordinateConstant(Scheme):
         assert isinstance(state, ConstantState)
         if not np.isfinite(state.feasible.widths()).all():
             return math.inf if np.any(psd.array(Q)) else 0.0
-        return 0.5 * float(psd.array(Q)) * state.D**2
+        return 0.5 * float(psd.array(Q)) * state.D * state.D
 
     def closed_form(self, state: SchemeState) -> ClosedForm | None:
         """(c/2 + 2/c) D sqrt(G)."""
@@ -159,7 +162,7 @@ class BlockConstant(Scheme):
         """½ sum q_k D_k²."""
         assert isinstance(state, BlockState)
         firsts = [b.start for b in _as_product(state.feasible).blocks]
-        return 0.5 * float(psd.array(Q)[firsts] @ state.D**2)
+        return 0.5 * float((psd.array(Q)[firsts] * state.D) @ state.D)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
         """g without the blocks that are single points."""

@@ -83,11 +83,11 @@ class Diagonal(Scheme):
         G = state.G + Q
         root = np.sqrt(G)
         both = state.root + root
-        Q *= state.rate
         if psd.positive(both):
             Q /= both
         else:
             np.divide(Q, both, out=Q, where=both > 0)
+        Q *= state.rate  # last: the square of a gradient times a rate may leave the range of a float
         return Q, DiagonalState(state.feasible, state.rate * root, G, root, state.rate)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:

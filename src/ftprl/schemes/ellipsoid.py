@@ -49,8 +49,8 @@ def john(feasible: ConvexSet) -> Vector:
         raise Unsupported(f"john needs a polytope, a ball, an ellipsoid, or a product of these, got {feasible!r}.")
     if V is not None:
         raise Unsupported(f"john needs a bounded set with interior, got {feasible!r}; drop its flat directions.")
-    B, _ = programs.inscribed_ellipsoid(conic.C, conic.d)
-    return np.linalg.inv(B) / (2 * n)
+    B, _ = programs.inscribed_ellipsoid(conic.C * D, conic.d - conic.C @ feasible.start())  # in units of the widths
+    return np.linalg.inv(B) / (2 * n) / D
 
 
 def _has_interior(feasible: ConvexSet) -> bool:
@@ -76,7 +76,9 @@ def _around_points(V: Vector) -> Vector:
     """
     n = V.shape[1]
     unit = np.abs(V).max(axis=0)
-    every = V = V / unit
+    differences = V
+    V, s, W = np.linalg.svd(V / unit, full_matrices=False)  # any linear image will do: none of them is long
+    every = V
     w = _spread_out(V)
     for step in range(_DESIGN_STEPS):
         if step % _FRESH == 0:
@@ -104,7 +106,8 @@ def _around_points(V: Vector) -> Vector:
     M = V.T @ (w[:, None] * V)
     reach = float(np.einsum("ij,ij->i", every @ np.linalg.inv(M), every).max())
     inverse = np.linalg.inv(reach * M)
-    return np.asarray(np.linalg.cholesky((inverse + inverse.T) / 2).T / unit)
+    A = np.linalg.qr(np.linalg.cholesky((inverse + inverse.T) / 2).T @ (W / s[:, None]) / unit)[1]
+    return np.asarray(A / np.linalg.norm(differences @ A.T, axis=1).max())
 
 
 def _spread_out(V: Vector) -> Vector:

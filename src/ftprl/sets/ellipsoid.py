@@ -14,7 +14,8 @@ from ftprl.sets import multiplier
 from ftprl.sets.balls import L2Ball
 from ftprl.sets.base import ConvexSet, Frozen, Quantity, checked_center, scaled_tolerance
 from ftprl.sets.box import Box, inscribed
-from ftprl.sets.hindsight import ROOT2, PostHoc, on_live_coordinates
+from ftprl.sets.hindsight import ROOT2, PostHoc, in_units, on_live_coordinates
+from ftprl.sets.lp import p_norm
 from ftprl.sets.norm_ball import lp_conic, lp_vertex
 from ftprl.solver import Conic, Solution, keep_near
 
@@ -124,7 +125,7 @@ class Ellipsoid(Frozen, ConvexSet):
 
     @cached_property
     def _widths(self) -> Vector:
-        return check.frozen(2 * np.linalg.norm(self._inverse, axis=1))
+        return check.frozen(np.array([2 * p_norm(row, 2.0) for row in self._inverse]))
 
     def diameter(self) -> float:
         """2 over the smallest singular value of A."""
@@ -163,15 +164,17 @@ class Ellipsoid(Frozen, ConvexSet):
         """2 sqrt 2 sqrt(sum a_i² G_i), a_i the half-axes, when these are those of the coordinates."""
         if not self.axis_aligned:
             return None
-        a2 = np.diagonal(self.A) ** 2
-        total = float((G / a2).sum())
-        return PostHoc(2 * ROOT2 * math.sqrt(total), math.sqrt(total / 2) * a2, True)
+        a = np.diagonal(self.A)
+        size = p_norm(np.sqrt(G) / a, 2.0)
+        return PostHoc(2 * ROOT2 * size, size / ROOT2 * a * a, True)
 
     def diagonal_program(self, G: Vector) -> PostHoc:
         """A semidefinite program."""
         live = G > 0
-        shape = np.linalg.inv(self.A.T @ self.A)[np.ix_(live, live)]
-        return on_live_coordinates(G, programs.diagonal_on_ellipsoid(np.linalg.inv(shape), G[live]))
+        half = self.widths()[live] / 2  # in units of the half widths
+        rows = self._inverse[live] / half[:, None]
+        shape = np.asarray(np.linalg.inv(rows @ rows.T), dtype=np.float64)
+        return on_live_coordinates(G, in_units(half, G[live], lambda H: programs.diagonal_on_ellipsoid(shape, H)))
 
     def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
         """2 sqrt 2 sqrt(tr A^{-T} GG A^{-1}), at a multiple of A'A."""
@@ -179,8 +182,9 @@ class Ellipsoid(Frozen, ConvexSet):
             return self.diagonal_optimum(G)
         if GG is None:
             return None
-        total = float(np.trace(self.hat(GG)))
-        return PostHoc(2 * ROOT2 * math.sqrt(total), math.sqrt(total / 2) * (self.A.T @ self.A), True)
+        top = float(np.abs(GG).max())  # squares of gradients and of lengths may each be at the end of the range
+        size = math.sqrt(top) * math.sqrt(float(np.trace(self.hat(GG / top))))
+        return PostHoc(2 * ROOT2 * size, size / ROOT2 * self.A.T @ self.A, True)
 
     def quadratically_convex(self) -> bool:
         """When its axes are those of the coordinates."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, final
 
@@ -71,18 +71,34 @@ def on_live_coordinates(G: Vector, solution: tuple[float, Vector]) -> PostHoc:
     return PostHoc(solution[0], Q, True)
 
 
+def in_units(size: Vector, G: Vector, solve: Callable[[Vector], tuple[float, Vector]]) -> tuple[float, Vector]:
+    """A program's answer for lengths in units of `size`: what it is given is near 1 whatever the set's units are."""
+    root = np.sqrt(G) * size
+    top = float(root.max(initial=0.0))
+    if top == 0.0:
+        return 0.0, np.zeros_like(root)
+    value, Q = solve((root / top) ** 2)
+    return value * top, Q * top / size / size
+
+
 def diagonal_by_program(V: Vector, G: Vector) -> PostHoc:
     """The best diagonal where the vertices of Fsym are known, up to sign: the rows of V."""
-    live = G > 0
-    return on_live_coordinates(G, programs.diagonal_on_vertices(V[:, live], G[live]))
+    unit = np.abs(V).max(axis=0)
+    live = (G > 0) & (unit > 0)
+    size = unit[live]
+    found = in_units(size, G[live], lambda H: programs.diagonal_on_vertices(V[:, live] / size, H))
+    return on_live_coordinates(np.where(live, G, 0.0), found)
 
 
 def full_by_program(V: Vector, GG: Vector) -> PostHoc:
     """The best full matrix where the vertices of Fsym are known, up to sign: the rows of V."""
     # Within the span of Fsym: outside it Q costs nothing, and the program would send it to infinity.
+    unit, top = float(np.abs(V).max(initial=0.0)) or 1.0, float(np.abs(GG).max())
+    V, GG = V / unit, GG / top
     _, s, W = np.linalg.svd(V, full_matrices=False)
     B = W[s > 1e-9 * s.max(initial=0.0)].T
     if not B.size or not (B.T @ GG @ B).any():
         return PostHoc(0.0, None, True)
     value, Q = programs.full_on_vertices(V @ B, B.T @ GG @ B)
-    return PostHoc(value, B @ Q @ B.T, True)
+    root = math.sqrt(top)
+    return PostHoc(value * root * unit, B @ (Q * (root / unit)) @ B.T, True)

@@ -202,33 +202,34 @@ def l2_ball(lam: Vector, z: Vector, radius: float, near: Vector) -> Vector:
 def _in_ball(lam: Vector, z: Vector, radius: float) -> tuple[Vector, float]:
     """The minimiser where no coordinate is flat, and the square of the radius that it leaves.
 
-    Newton on 1/|x(mu)| = 1/radius, monotone from the left.
+    Newton on 1/|u(mu)| = 1, monotone from the left, for u = x/radius, with weights and slopes in units of the largest
+    slope: every square is then one of numbers near 1.
     """
     if not z.size:
         return z, radius**2
-    far = np.abs(z)
-    far /= radius
-    far -= lam
-    mu = max(float(far[far.argmax()]), math.sqrt(z.dot(z)) / radius - float(lam[lam.argmax()]))
-    if mu <= 0.0:  # then no weight is 0
-        x = z / lam
-        size = math.sqrt(x.dot(x))
-        if size <= radius:
-            return np.negative(x, out=x), max(radius**2 - size**2, 0.0)
-        mu = 0.0
-    with np.errstate(invalid="ignore", divide="ignore"):
+    top = float(np.abs(z).max())
+    if top == 0.0:
+        return np.zeros_like(z), radius**2
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        lam, z = lam * (radius / top), z / top
+        mu = max(float((np.abs(z) - lam).max()), math.sqrt(z.dot(z)) - float(lam[lam.argmax()]))
+        if mu <= 0.0:  # then no weight is 0
+            u = z / lam
+            size = math.sqrt(u.dot(u))
+            if size <= 1.0:
+                return u * -radius, radius**2 * max(1.0 - size**2, 0.0)
+            mu = 0.0
         for _ in range(100):
             den = lam + mu
-            x = z / den
-            square = float(x.dot(x))
+            u = z / den
+            square = float(u.dot(u))
             size = math.sqrt(square)
-            excess = size / radius - 1.0
+            excess = size - 1.0
             if excess <= 4 * _EPS:
                 break
-            np.divide(x, den, out=den)
-            step = excess * square / float(x.dot(den))
+            np.divide(u, den, out=den)
+            step = excess * square / float(u.dot(den))
             if mu + step == mu:
                 break
             mu += step
-    x *= -radius / size
-    return x, 0.0
+    return u * (-radius / size), 0.0

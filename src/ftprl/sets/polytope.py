@@ -107,6 +107,27 @@ class Halfspace(Frozen, ConvexSet):
         return Conic.polyhedron(self.dim, (self.a[None, :], np.array([self.b])))
 
 
+def _corners(C: Vector, d: Vector, center: Vector) -> Vector:
+    """The corners of {Cx <= d}, one a row, found in coordinates in which no direction is long or short.
+
+    With slacks s at the centre and C/s = QR the set is {Qy <= 1}, y = R(x - center), and contains the unit ball.
+    """
+    with extra_imports:
+        from scipy.spatial import HalfspaceIntersection, QhullError
+
+    slack = d - C @ center
+    try:
+        if not slack.min() > 0.0:
+            raise QhullError
+        Q, R = np.linalg.qr(C / slack[:, None])
+        halfspaces = HalfspaceIntersection(np.hstack((Q, -np.ones((len(Q), 1)))), np.zeros(len(center)))
+    except QhullError:
+        raise Unsupported("the vertices need a Polytope with interior; write its flat rows as A_eq, b_eq.") from None
+    y = halfspaces.intersections[np.isfinite(halfspaces.intersections).all(axis=1)]
+    _, first = np.unique(np.round(y / np.abs(y).max(axis=0), 10), axis=0, return_index=True)
+    return np.asarray(center + np.linalg.solve(R, y[first].T).T)
+
+
 def _unit_rows(C: Vector, d: Vector) -> tuple[Vector, Vector]:
     """The same rows with normals of length 1, so that tolerances mean distances; rows of zeros stay."""
     size = np.linalg.norm(C, axis=1)
@@ -252,13 +273,13 @@ class Polytope(Frozen, ConvexSet):
         D = self.widths()
         if not np.isfinite(D).all() or np.any(np.abs(self.A_eq) @ D > 0):
             return None
-        n = self.dim
-        C = np.vstack((np.hstack((self.C, (np.abs(self.C) @ D / 2)[:, None])), -np.eye(n + 1)[-1:]))
+        n, unit = self.dim, float(D.max(initial=0.0)) or 1.0  # the centre is found in units of the widest side
+        C = np.vstack((np.hstack((self.C, (np.abs(self.C) @ (D / unit) / 2)[:, None])), -np.eye(n + 1)[-1:]))
         A = np.hstack((self.A_eq, np.zeros((len(self.b_eq), 1))))
         g = np.zeros(n + 1)
         g[-1] = -1.0
-        status, x = linear_program(g, C, np.concatenate((self.d, [0.0])), A, self.b_eq)
-        return (x[:-1], float(x[-1])) if status == "optimal" and x[-1] > 1e-12 else None
+        status, x = linear_program(g, C, np.concatenate((self.d / unit, [0.0])), A, self.b_eq / unit)
+        return (x[:-1] * unit, float(x[-1])) if status == "optimal" and x[-1] > 1e-12 else None
 
     def beta(self) -> float | None:
         """1 over the largest share of the outer box that fits inside."""
@@ -299,7 +320,6 @@ class Polytope(Frozen, ConvexSet):
     def _vertices(self) -> Vector:
         with extra_imports:
             from scipy.linalg import null_space
-            from scipy.spatial import HalfspaceIntersection, QhullError
 
         basis = null_space(self.A_eq) if len(self.b_eq) else np.eye(self.dim)
         k = basis.shape[1]
@@ -312,19 +332,13 @@ class Polytope(Frozen, ConvexSet):
             return np.array(ends)
         if k > _MAX_VERTEX_DIM:
             raise Unsupported(f"the vertices are listed up to {_MAX_VERTEX_DIM} free dimensions, got {k}; use beta().")
-        C, d = self.C @ basis, self.d - self.C @ self._center
+        C, center = self.C @ basis, np.zeros(k)
         keep = np.linalg.norm(C, axis=1) > 1e-12
-        try:
-            halfspaces = HalfspaceIntersection(np.hstack((C[keep], -d[keep, None])), np.zeros(k))
-        except QhullError:
-            raise Unsupported(
-                "the vertices need a Polytope with interior; write its flat rows as A_eq, b_eq."
-            ) from None
-        points = halfspaces.intersections[np.isfinite(halfspaces.intersections).all(axis=1)]
-        corners = self._center + points @ basis.T
-        unit = np.where(self.widths() > 0, self.widths(), 1.0)
-        _, first = np.unique(np.round((corners - self._center) / unit, 10), axis=0, return_index=True)
-        return np.asarray(corners[first])
+        C, d = C[keep], (self.d - self.C @ self._center)[keep]
+        for _ in range(2):  # the second time around the mean of the corners, which lies well inside a long set too
+            center = _corners(C, d, center).mean(axis=0)
+        corners = _corners(C, d, center)
+        return np.asarray(self._center + corners @ basis.T)
 
     def vertices(self) -> Vector:
         """The corners of F, one a row; refused above 10 free dimensions."""

@@ -152,19 +152,25 @@ class Preimage(Frozen, ConvexSet):
         """The inner one for a diagonal A."""
         if not self.diagonal:
             return None
-        a2 = np.diagonal(self.A) ** 2
-        inner = self.inner.diagonal_optimum(G / a2)
-        return None if inner is None else PostHoc(inner.value, None if inner.Q is None else inner.Q * a2, inner.exact)
+        a = np.abs(np.diagonal(self.A))
+        hat = np.sqrt(G) / a
+        unit = float(hat.max(initial=0.0)) or 1.0
+        inner = self.inner.diagonal_optimum((hat / unit) ** 2)
+        if inner is None:
+            return None
+        return PostHoc(inner.value * unit, None if inner.Q is None else inner.Q * unit * a * a, inner.exact)
 
     def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
         """The inner one, of A^{-T} GG A^{-1}."""
         if GG is None:
             return None
-        hat = self.hat_full(GG)
+        top = float(np.abs(GG).max())
+        hat = self.hat_full(GG / top)
         inner = self.inner.post_hoc("full", np.diagonal(hat), hat, program=program)
-        if inner is None or inner.Q is None:
-            return inner
-        return PostHoc(inner.value, self.A.T @ psd.dense(inner.Q, self.dim) @ self.A, inner.exact)
+        if inner is None:
+            return None
+        Q = None if inner.Q is None else self.A.T @ (math.sqrt(top) * psd.dense(inner.Q, self.dim)) @ self.A
+        return PostHoc(math.sqrt(top) * inner.value, Q, inner.exact)
 
     def extreme_differences(self) -> Vector | None:
         """A^{-1} of the inner ones."""

@@ -102,9 +102,9 @@ class Conic:
         def turn(G: Vector, h: Vector, together: bool) -> Rows:
             G, h = G * columns, h - G[:, : self.dim] @ middle
             size = np.linalg.norm(G, axis=1)
-            size = np.where(size > 0, size, 1.0)
             # A cone may be multiplied by a number, a row of inequalities each by its own.
-            size = np.full(len(h), float(size.max(initial=0.0)) or 1.0) if together else size
+            size = np.full(len(h), size.max(initial=0.0)) if together else size
+            size = np.where(size > 0, size, 1.0)
             return G / size[:, None], h / size
 
         C, d = turn(self.C, self.d, False)

@@ -23,6 +23,8 @@ from ftprl.baselines import (
     Pegasos,
     PerCoordinateDescent,
     PerturbedLeader,
+    ProximalDescent,
+    RestartedDescent,
 )
 from ftprl.errors import InvalidInput, Unsupported
 from ftprl.learner import Learner
@@ -38,7 +40,9 @@ Make = Callable[..., Learner[Any]]
 ALL: dict[str, Make] = {
     "lazy": LazyDescent,
     "lazy, fixed rate": lambda F, start=None: LazyDescent(F, 0.3, start),
+    "lazy, restarted": lambda F, start=None: RestartedDescent(F, start=start),
     "adaptive": AdaptiveDescent,
+    "proximal": ProximalDescent,
     "adagrad, full": lambda F, start=None: AdaGrad(F, start=start, full=True),
     "adagrad dual": AdaGradDual,
     "adagrad dual, full": lambda F, start=None: AdaGradDual(F, start=start, full=True),
@@ -95,6 +99,22 @@ def test_adaptive_descent_with_curvature() -> None:
     # H = 1 a round, g_1 = 1, D = 2: 6 lambda (1 + lambda) = 1, lambda = (sqrt(1 + 2/3) - 1)/2; x_2 = -1/(1 + lambda).
     weight = (math.sqrt(5 / 3) - 1) / 2
     expect(AdaptiveDescent(LINE, curvature=1.0), [[1.0]], [[0], [-1 / (1 + weight)]])
+
+
+def test_proximal_descent() -> None:
+    # D = 2, g_1 = 3: 4 tau = 9/tau, so tau = 3/2 and x_2 = -2, clipped. g_2 = -2: 4 tau (3/2 + tau) = 4, so tau = 1/2,
+    # and x_3 = -1 + 2/2: the term centred at x_2 does not pull.
+    expect(ProximalDescent(LINE), [[3.0], [-2.0]], [[0], [-1], [0]])
+    # H = 1 a round, g_1 = 1: 4 tau (1 + tau) = 1.
+    weight = (math.sqrt(2) - 1) / 2
+    expect(ProximalDescent(LINE, curvature=1.0), [[1.0]], [[0], [-1 / (1 + weight)]])
+
+
+def test_restarted_descent() -> None:
+    # D = 2. g = 1: budget 1, rate 2, u = -2. g = 1 again exceeds it: budget 2, rate sqrt 2, from 0.
+    expect(RestartedDescent(LINE), [[1.0], [1.0], [-0.5]], [[0], [-1], [-1], [-math.sqrt(0.5)]])
+    # g = 3 does not fit into twice the budget of 1: it becomes 9, the rate 2/3.
+    expect(RestartedDescent(LINE, start=[0.5]), [[0.0], [1.0], [3.0]], [[0.5], [0.5], [-1], [-1]])
 
 
 def test_per_coordinate_descent() -> None:
@@ -262,6 +282,11 @@ def test_refusals(name: str) -> None:
         (lambda: LazyDescent(CUBE, -1.0), "rate needs"),
         (lambda: AdaptiveDescent(FREE), "AdaptiveDescent needs a bounded set"),
         (lambda: AdaptiveDescent(CUBE, scale=0.0), "scale needs"),
+        (lambda: ProximalDescent(FREE), "ProximalDescent needs a bounded set"),
+        (lambda: ProximalDescent(CUBE, scale=0.0), "scale needs"),
+        (lambda: ProximalDescent(CUBE, curvature=-1.0), "curvature needs"),
+        (lambda: RestartedDescent(FREE), "RestartedDescent needs a bounded set"),
+        (lambda: RestartedDescent(CUBE, scale=0.0), "scale needs"),
         (lambda: AdaptiveDescent(CUBE, curvature=-1.0), "curvature needs"),
         (lambda: PerCoordinateDescent(FREE), "PerCoordinateDescent needs a bounded box"),
         (lambda: PerCoordinateDescent(CUBE, 0.0), "scale needs"),

@@ -223,7 +223,7 @@ def test_the_verdict_follows_from_the_numbers() -> None:
     heavy = {**good.problems["heavy-tailed features"], **worse}
     lost = replace(good, problems={**good.problems, "heavy-tailed features": heavy})
     assert related.judged(lost).verdict is Verdict.FAILS
-    assert any("number 17 of 17 with 9" in line for line in related.sentences(lost))
+    assert any("number 19 of 19 with 9" in line for line in related.sentences(lost))
 
 
 def test_edges_are_reported() -> None:
