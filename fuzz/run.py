@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NATIVE, CORE, CORPUS = ROOT / "fuzz" / "native", ROOT / "src" / "core", ROOT / "fuzz" / "corpus"
 CRASHES, BUILD = ROOT / "fuzz" / "crashes", ROOT / "build" / "fuzz"
 NATIVE_TARGETS = ("vw", "libsvm", "table", "jsonl", "number", "label", "hash", "words", "kernel", "scales")
-PYTHON_TARGETS = ("files", "streams", "model", "checkpoint", "receipt", "threads")
+PYTHON_TARGETS = ("files", "columns", "streams", "model", "checkpoint", "receipt", "threads")
 
 COMMON = ["-std=c++17", "-Wall", "-Wextra", "-ffp-contract=off", f"-I{CORE}", f"-I{NATIVE}"]
 MODES = {

@@ -44,6 +44,7 @@ class ColumnFile:
         self._texts: Sequence[str] = ()
         try:
             self._careful(lambda: self._open(categories))
+            self._careful(lambda: [field.name for field in nested.flat_fields(self.schema)])  # some may be no UTF-8
         except BaseException:
             self._raw.close()
             raise
@@ -75,7 +76,14 @@ class ColumnFile:
         """Yield the rows of a part: of these columns, named as `nested.flat_fields` names them."""
         where = f"{self.part} {group}: "
         batches = self._careful(lambda: iter(self._batches(group, columns, threads)), where)
-        while (batch := self._careful(lambda: next(batches, None), where)) is not None:
+
+        def checked() -> pa.RecordBatch | None:
+            batch = next(batches, None)
+            if batch is not None:
+                nested.check_cells(batch)
+            return batch
+
+        while (batch := self._careful(checked, where)) is not None:
             yield batch
 
     def _batches(self, group: int, columns: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
