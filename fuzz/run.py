@@ -124,12 +124,15 @@ def build_extension() -> tuple[Path | None, str]:
 
 
 def sanitizer_library() -> str | None:
-    """The library that must be loaded before Python is."""
+    """The libraries that must be loaded before Python is; without that of C++ no exception of pyarrow could pass."""
     compiler = os.environ.get("CXX", "g++")
-    library = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    ).stdout
-    return library.strip() if Path(library.strip()).is_absolute() else None
+
+    def path(name: str) -> str:
+        command = [compiler, f"-print-file-name={name}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    libraries = [path(name) for name in ("libasan.so", "libstdc++.so")]
+    return ":".join(libraries) if all(Path(library).is_absolute() for library in libraries) else None
 
 
 # ---- running ----

@@ -149,15 +149,17 @@ def _texts(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
     """
     from pyarrow import types
 
-    fields = [schema.field(name) for name in columns if name in schema.names]
+    names = set(schema.names)
+    fields = [schema.field(name) for name in columns if name in names]
     return [field.name for field in fields if types.is_string(field.type) or types.is_binary(field.type)]
 
 
 def _top(schema: pa.Schema, columns: Sequence[str]) -> Iterator[str]:
     """The columns of a schema that have the columns within them."""
+    names = set(schema.names)
     for name in columns:
         top = name
-        while top not in schema.names:
+        while top not in names:
             top = top.rpartition(".")[0]
         yield top
 
