@@ -33,9 +33,12 @@ _NOUNS = {
 
 @final
 class ColumnFile:
-    """An open file of columns, whose parts are read one by one; `part` is what these are called."""
+    """An open file of columns, whose parts are read one by one; `part` is what these are called.
 
-    def __init__(self, file: str, format: str, categories: Sequence[str] = ()) -> None:
+    Texts of Parquet in `categories` (None: all) are read as dictionaries: repeated ones are in memory once.
+    """
+
+    def __init__(self, file: str, format: str, categories: Sequence[str] | None = ()) -> None:
         self._file_name, self._format = file, format
         self.part, self._noun = _NOUNS[format]
         if file == STDIN:
@@ -49,7 +52,7 @@ class ColumnFile:
             self._raw.close()
             raise
 
-    def _open(self, categories: Sequence[str]) -> None:
+    def _open(self, categories: Sequence[str] | None) -> None:
         import pyarrow as pa
 
         if self._format == "parquet":
@@ -57,7 +60,7 @@ class ColumnFile:
 
             file = pq.ParquetFile(self._raw, pre_buffer=False)
             self.schema = _with_categories(file.schema_arrow, file.metadata.metadata)
-            self._texts = _texts(file.schema_arrow, categories)  # are read as dictionaries
+            self._texts = _texts(file.schema_arrow, file.schema_arrow.names if categories is None else categories)
             if self._texts:
                 file = pq.ParquetFile(
                     self._raw, metadata=file.metadata, read_dictionary=list(self._texts), pre_buffer=False
@@ -275,7 +278,7 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
 
 def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[ColumnHead]:
     """What is known of the columns by the first file."""
-    with closing(ColumnFile(files[0], format)) as opened:
+    with closing(ColumnFile(files[0], format, None)) as opened:
         fields = flat_schema(opened, shown(files[0]))
         first = _first_rows(opened, fields, named.ignore)
         keys = [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
@@ -286,7 +289,7 @@ def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[Col
 def _other_heads(files: Sequence[str], format: str) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
     """The columns of other files, and what reads the first cells of some of them."""
     for file in files:
-        with closing(ColumnFile(file, format)) as opened:
+        with closing(ColumnFile(file, format, None)) as opened:
             fields = flat_schema(opened, shown(file))
 
             def cells(chosen: list[pa.Field], opened: ColumnFile = opened) -> dict[str, Any]:
