@@ -30,7 +30,9 @@ def table_of_pandas(data: Any) -> pa.Table:
     except (pa.ArrowException, *_ERRORS):
         for name in map(str, data.columns):
             if not is_unicode(name):
-                raise InvalidInput(f"data needs column names in Unicode, got {name!r:.60}; rename the column.") from None
+                raise InvalidInput(
+                    f"data needs column names in Unicode, got {name!r:.60}; rename the column."
+                ) from None
         columns = [_one_column(data.iloc[:, [at]]) for at in range(data.shape[1])]
         fields = [field for field, _ in columns]
         return _with_texts(pa.Table.from_arrays([cells for _, cells in columns], schema=pa.schema(fields)), data)
