@@ -1,4 +1,4 @@
-"""The targets that need Python: the model loader, the readers of files, packed or not, and those of forged_targets.py.
+"""The targets that need Python: the model loader, the readers of files, and those of forged_targets.py.
 
 An execution is a function of a target, a seed and a number: `Model.load` may refuse a file with BadModel and
 `data.open` with FtprlError, in one printable line. Anything else that gets out is a finding.
@@ -270,11 +270,89 @@ def _reading(
     return rows, "", source.digest()
 
 
+# ---- files of columns ----
+
+
+def column_bodies() -> list[tuple[bytes, str]]:
+    """Arrow IPC, Parquet and ORC files, each with a column of a type that has offsets, entries or bits of its own."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import orc
+
+    words = [f"word{i % 7}" for i in range(40)]
+    pairs = [[(word, 1.5), ("b", 2.0)] for word in words]
+    types = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int8(), pa.string()))
+    columns = [pa.array(words, type) for type in types]
+    columns += [pa.array([[word, "b"] for word in words], type(pa.string())) for type in (pa.list_, pa.large_list)]
+    columns += [pa.array([[1.0, 2.0]] * 40, type) for type in (pa.list_view(pa.float64()), pa.list_(pa.float64(), 2))]
+    columns += [pa.array(pairs, pa.map_(pa.string(), pa.float64())), pa.array([{"p": word} for word in words])]
+    columns += [pa.RunEndEncodedArray.from_arrays(pa.array([20, 40], pa.int32()), pa.array(["a", "b"]))]
+    columns += [pa.array([i if i % 3 else None for i in range(40)], type) for type in (pa.float64(), pa.date32())]
+    bodies = []
+    for cells in columns:
+        table = pa.table({"y": [0, 1] * 20, "a": cells})
+        for suffix in (".arrow", ".parquet", ".orc"):
+            sink = pa.BufferOutputStream()
+            try:
+                if suffix == ".arrow":
+                    with pa.ipc.new_file(sink, table.schema) as out:
+                        out.write_table(table, max_chunksize=25)
+                else:
+                    (pq if suffix == ".parquet" else orc).write_table(table, sink)
+            except pa.ArrowException:
+                continue  # the format has no such type
+            bodies.append((sink.getvalue().to_pybytes(), suffix))
+    return bodies
+
+
+class Columns:
+    """`data.open` and all batches of a damaged file of columns, all cells of a column as text, and a prediction."""
+
+    name, suffix = "columns", ""
+
+    def __init__(self, folder: Path) -> None:
+        self.corpus = column_bodies()
+
+    def make(self, rng: random.Random) -> tuple[bytes, str]:
+        body, suffix = rng.choice(self.corpus)
+        if rng.random() < 0.2:
+            return mutated(body, rng, [bytes(8), b"\xff" * 8, body[:8]]), suffix
+        changed = bytearray(body)
+        for _ in range(rng.choice((1, 1, 1, 3))):
+            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+        return bytes(changed), suffix
+
+    def run(self, path: Path, rng: random.Random) -> None:
+        import pyarrow as pa
+
+        import ftprl
+        from ftprl import data
+        from ftprl.data.values import column_values
+        from ftprl.errors import FtprlError
+
+        pa.set_memory_pool(pa.system_memory_pool())
+        options = rng.choice(({}, {}, {"text": "a"}, {"categorical": "a"}, {"numeric": "a"}, {"on_bad_row": "skip"}))
+
+        def predict() -> None:
+            ftprl.train(path, label="y", bits=6, order="given", **options).model.predict(path)
+
+        def as_text() -> None:
+            source = data.open(path, label="y", **(options if "on_bad_row" not in options else {}))
+            assert all(isinstance(text, str) for texts in column_values(source, path, "a") for text in texts)
+
+        for use in (lambda: list(data.open(path, label="y", dim=64, **options).batches()), predict, as_text):
+            try:
+                use()
+            except FtprlError as error:
+                check_message(str(error))
+
+
 # ---- the loop ----
 
 TARGETS: dict[str, Callable[[Path], Any]] = {
     "model": Models,
     "files": Files,
+    "columns": Columns,
     **forged_targets.TARGETS,
 }
 
@@ -290,6 +368,7 @@ def execute(target: Any, folder: Path, number: int, seed: int, crashes: Path | N
         kept.write_bytes(body)  # before the run: a sanitizer ends the process
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             warnings.simplefilter("error", RuntimeWarning)  # a user would see it among the lines of a command
             target.run(path, rng)
     except Exception:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 NATIVE, CORE, CORPUS = ROOT / "fuzz" / "native", ROOT / "src" / "core", ROOT / "fuzz" / "corpus"
 CRASHES, BUILD = ROOT / "fuzz" / "crashes", ROOT / "build" / "fuzz"
 NATIVE_TARGETS = ("vw", "libsvm", "table", "jsonl", "number", "label", "hash", "words", "kernel", "scales")
-PYTHON_TARGETS = ("files", "streams", "model", "checkpoint", "receipt", "threads")
+PYTHON_TARGETS = ("files", "columns", "streams", "model", "checkpoint", "receipt", "threads")
 
 COMMON = ["-std=c++17", "-Wall", "-Wextra", "-ffp-contract=off", f"-I{CORE}", f"-I{NATIVE}"]
 MODES = {
@@ -124,12 +124,15 @@ def build_extension() -> tuple[Path | None, str]:
 
 
 def sanitizer_library() -> str | None:
-    """The library that must be loaded before Python is."""
+    """The libraries that must be loaded before Python is; without that of C++ no exception of pyarrow could pass."""
     compiler = os.environ.get("CXX", "g++")
-    library = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    ).stdout
-    return library.strip() if Path(library.strip()).is_absolute() else None
+
+    def path(name: str) -> str:
+        command = [compiler, f"-print-file-name={name}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    libraries = [path(name) for name in ("libasan.so", "libstdc++.so")]
+    return ":".join(libraries) if all(Path(library).is_absolute() for library in libraries) else None
 
 
 # ---- running ----

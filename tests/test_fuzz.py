@@ -61,6 +61,7 @@ def test_every_file_of_the_corpus_is_read_or_refused(tmp_path: Path) -> None:
     [
         ("model", 150),
         ("files", 80),
+        ("columns", 300),
         ("streams", 60),
         ("checkpoint", 40),
         ("receipt", 60),

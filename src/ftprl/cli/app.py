@@ -85,8 +85,9 @@ def run(args: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has seen enough
         return 141
     except MemoryError as error:
-        needed = f": {error}" if str(error) else ""  # NumPy's message has how much it needed
-        return _refuse(f"out of memory{needed}; raise the memory limit (ulimit -v), or use fewer --bits or --threads 1")
+        return _refuse(
+            f"out of memory{_needed(error)}; raise the memory limit (ulimit -v), or use fewer --bits or --threads 1"
+        )
     except click.ClickException as error:
         return _refuse(_usage(error, typed))
     except OSError as error:
@@ -126,6 +127,16 @@ def _usage(error: Any, args: list[str]) -> str:
         message += f", got {values[-1]!r}"
     path = " ".join(["ftprl", *(word for word in args[:1] if word in COMMANDS)])
     return f"{message}; see {path if error.ctx is None else error.ctx.command_path} --help"
+
+
+def _needed(error: MemoryError) -> str:
+    """Return how much memory was asked for or, since C++ does not say it, how much the process had."""
+    if str(error) not in ("", "std::bad_alloc"):
+        return f": {error}"
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return f": more was needed than the {used / 1e9:.2f} GB in use"
 
 
 def _refuse(message: str) -> int:

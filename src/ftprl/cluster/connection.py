@@ -99,6 +99,7 @@ def _initialise(ray: Any, workers: int | None) -> None:
             # "local": Ray would take another cluster that runs on this machine. One processor more than there are
             # workers: they wait for this process most of the time.
             ray.init("local", num_cpus=(workers or _processors()) + 1, include_dashboard=False, **quiet)
+        _keep_silent()
     except Exception as error:  # Ray raises errors of many kinds, also plain ones
         where = f"at {address!r}" if address else "on this machine"
         reason = " ".join(str(error).split())[:200] or type(error).__name__
@@ -107,6 +108,17 @@ def _initialise(ray: Any, workers: int | None) -> None:
             " same versions of Ray and Python.",
             option="engine",
         ) from None
+
+
+def _keep_silent() -> None:
+    """Have Ray drop what it would print to standard output, where predictions go: logs of a node that died.
+
+    No option of Ray turns this off; what fails raises an error as well.
+    """
+    from ray._private import worker
+
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *_, **__: None
 
 
 def _check_answer(address: str) -> None:

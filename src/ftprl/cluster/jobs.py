@@ -46,13 +46,14 @@ def _rate(rows: int, seconds: float) -> float:
     return rows / seconds if rows and seconds > 0.0 else 0.0
 
 
-def _do(work: Work[Any, Any], job: Any, skip: int) -> Iterator[tuple[Any, float]]:
-    """Yield the results of a job behind the first `skip`, each with the seconds it took."""
+def _do(work: Work[Any, Any], job: Any, skip: int) -> Iterator[tuple[Any, float] | None]:
+    """Yield the results of a job behind the first `skip`, each with the seconds it took; None when it is complete."""
     clock = time.perf_counter()
     for number, result in enumerate(work(job)):
         if number >= skip:
             yield result, time.perf_counter() - clock
         clock = time.perf_counter()
+    yield None
 
 
 @final
@@ -76,24 +77,26 @@ class _Running(Generic[J]):
         while True:
             try:
                 outcome = self._ray.get(next(self._generator))
-            except StopIteration:
-                return
             except self._ray.exceptions.RayTaskError as error:  # what the job raised, as if it had been raised here
                 cause = error.cause
                 raise (cause if isinstance(cause, FtprlError | OSError | MemoryError) else error) from None
-            except self._ray.exceptions.RayError as error:  # a worker or a node died, or an object was lost with one
+            except (StopIteration, self._ray.exceptions.RayError) as error:
+                # A worker or a node died, or an object was lost with one. Results that end without the None of a
+                # complete job are as well those of a worker that failed: Ray says the same of both.
                 deaths += 1
                 self._totals.deaths += 1
                 if deaths >= _MOST_DEATHS:
+                    reason = (str(error).strip() or "its results ended early").splitlines()[0][:160]
                     raise Unsupported(
                         f"{self._what}: {deaths} workers of the cluster died at the same rows"
-                        f" ({str(error).strip().splitlines()[0][:160]}); give them more memory, or read fewer files at"
-                        " once with threads=.",
+                        f" ({reason}); give them more memory, or read fewer files at once with threads=.",
                         option="threads",
                     ) from None
                 # All others wait until its results are taken: it asks for no processor, which the others may hold.
                 self._generator = self._started(0)
                 continue
+            if outcome is None:
+                return
             self._taken, deaths = self._taken + 1, 0
             yield outcome
 

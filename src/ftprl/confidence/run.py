@@ -14,6 +14,7 @@ from ftprl._core import Monitor
 from ftprl.confidence.interval import LEVEL, MeanInterval
 from ftprl.confidence.layout import MONITOR_NUMBERS, TAIL_NUMBERS
 from ftprl.confidence.tail import LossTail
+from ftprl.errors import BadModel
 from ftprl.losses import LOSSES
 
 if TYPE_CHECKING:
@@ -158,11 +159,12 @@ class RunMonitor:
 
     def restore(self, numbers: Sequence[float]) -> None:
         """Go on from saved numbers; none of them changes nothing."""
-        if numbers:
-            own = [float(value) for value in numbers]
-            self._core.numbers, tail = own[:MONITOR_NUMBERS], own[MONITOR_NUMBERS:]
-            if self._tail is not None and len(tail) == TAIL_NUMBERS:
-                self._tail.restore(tail)
+        tail = numbers[MONITOR_NUMBERS:]
+        if len(tail) not in (0, 0 if self._tail is None else TAIL_NUMBERS):
+            raise _other_numbers("numbers", len(numbers))
+        self._set("numbers", numbers[:MONITOR_NUMBERS])
+        if self._tail is not None and tail:
+            self._tail.restore([float(value) for value in tail])
 
     @property
     def is_heavy(self) -> bool:
@@ -176,8 +178,14 @@ class RunMonitor:
 
     def restore_residuals(self, numbers: Sequence[float]) -> None:
         """Go on from saved residuals; none of them changes nothing."""
+        self._set("residuals", numbers)
+
+    def _set(self, name: str, numbers: Sequence[float]) -> None:
         if numbers:
-            self._core.residuals = [float(value) for value in numbers]
+            try:
+                setattr(self._core, name, [float(value) for value in numbers])
+            except (TypeError, ValueError):
+                raise _other_numbers(name, len(numbers)) from None
 
     def residuals(self) -> ResidualSummary | None:
         """How far labels were from predictions in this run; None for two classes, and before the first row."""
@@ -208,3 +216,7 @@ class RunMonitor:
             None if one is None or one.is_cut_short else one for one in (improvement, calibration)
         )
         return RunConfidence(loss, improvement, calibration, errors, None if is_random else self.drift)
+
+
+def _other_numbers(name: str, count: int) -> BadModel:
+    return BadModel(f"the {name} of a run's intervals need to be those that it saved, got {count} others; start anew.")

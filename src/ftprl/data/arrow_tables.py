@@ -28,9 +28,23 @@ def table_of_pandas(data: Any) -> pa.Table:
     try:
         return _with_texts(pa.Table.from_pandas(data, preserve_index=False), data)
     except (pa.ArrowException, *_ERRORS):
+        for name in map(str, data.columns):
+            if not is_unicode(name):
+                raise InvalidInput(
+                    f"data needs column names in Unicode, got {name!r:.60}; rename the column."
+                ) from None
         columns = [_one_column(data.iloc[:, [at]]) for at in range(data.shape[1])]
         fields = [field for field, _ in columns]
         return _with_texts(pa.Table.from_arrays([cells for _, cells in columns], schema=pa.schema(fields)), data)
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded: one half of a surrogate pair cannot.
+
+    >>> is_unicode("ä"), is_unicode(chr(0xD800))
+    (True, False)
+    """
+    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _one_column(frame: Any) -> tuple[pa.Field, Any]:

@@ -33,9 +33,12 @@ _NOUNS = {
 
 @final
 class ColumnFile:
-    """An open file of columns, whose parts are read one by one; `part` is what these are called."""
+    """An open file of columns, whose parts are read one by one; `part` is what these are called.
 
-    def __init__(self, file: str, format: str, categories: Sequence[str] = ()) -> None:
+    Texts of Parquet in `categories` (None: all) are read as dictionaries: repeated ones are in memory once.
+    """
+
+    def __init__(self, file: str, format: str, categories: Sequence[str] | None = ()) -> None:
         self._file_name, self._format = file, format
         self.part, self._noun = _NOUNS[format]
         if file == STDIN:
@@ -44,11 +47,12 @@ class ColumnFile:
         self._texts: Sequence[str] = ()
         try:
             self._careful(lambda: self._open(categories))
+            self._careful(lambda: [field.name for field in nested.flat_fields(self.schema)])  # some may be no UTF-8
         except BaseException:
             self._raw.close()
             raise
 
-    def _open(self, categories: Sequence[str]) -> None:
+    def _open(self, categories: Sequence[str] | None) -> None:
         import pyarrow as pa
 
         if self._format == "parquet":
@@ -56,7 +60,7 @@ class ColumnFile:
 
             file = pq.ParquetFile(self._raw, pre_buffer=False)
             self.schema = _with_categories(file.schema_arrow, file.metadata.metadata)
-            self._texts = _texts(file.schema_arrow, categories)  # are read as dictionaries
+            self._texts = _texts(file.schema_arrow, file.schema_arrow.names if categories is None else categories)
             if self._texts:
                 file = pq.ParquetFile(
                     self._raw, metadata=file.metadata, read_dictionary=list(self._texts), pre_buffer=False
@@ -75,7 +79,14 @@ class ColumnFile:
         """Yield the rows of a part: of these columns, named as `nested.flat_fields` names them."""
         where = f"{self.part} {group}: "
         batches = self._careful(lambda: iter(self._batches(group, columns, threads)), where)
-        while (batch := self._careful(lambda: next(batches, None), where)) is not None:
+
+        def checked() -> pa.RecordBatch | None:
+            batch = next(batches, None)
+            if batch is not None:
+                nested.check_cells(batch)
+            return batch
+
+        while (batch := self._careful(checked, where)) is not None:
             yield batch
 
     def _batches(self, group: int, columns: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
@@ -141,15 +152,17 @@ def _texts(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
     """
     from pyarrow import types
 
-    fields = [schema.field(name) for name in columns if name in schema.names]
+    names = set(schema.names)
+    fields = [schema.field(name) for name in columns if name in names]
     return [field.name for field in fields if types.is_string(field.type) or types.is_binary(field.type)]
 
 
 def _top(schema: pa.Schema, columns: Sequence[str]) -> Iterator[str]:
     """The columns of a schema that have the columns within them."""
+    names = set(schema.names)
     for name in columns:
         top = name
-        while top not in schema.names:
+        while top not in names:
             top = top.rpartition(".")[0]
         yield top
 
@@ -265,7 +278,7 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
 
 def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[ColumnHead]:
     """What is known of the columns by the first file."""
-    with closing(ColumnFile(files[0], format)) as opened:
+    with closing(ColumnFile(files[0], format, None)) as opened:
         fields = flat_schema(opened, shown(files[0]))
         first = _first_rows(opened, fields, named.ignore)
         keys = [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
@@ -276,7 +289,7 @@ def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[Col
 def _other_heads(files: Sequence[str], format: str) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
     """The columns of other files, and what reads the first cells of some of them."""
     for file in files:
-        with closing(ColumnFile(file, format)) as opened:
+        with closing(ColumnFile(file, format, None)) as opened:
             fields = flat_schema(opened, shown(file))
 
             def cells(chosen: list[pa.Field], opened: ColumnFile = opened) -> dict[str, Any]:

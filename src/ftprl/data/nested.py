@@ -180,6 +180,38 @@ def _split_map(name: str, cells: pa.Array, columns: Sequence[str], is_open: bool
         yield name, pa.LargeListArray.from_arrays(np.concatenate(([0], np.cumsum(counts))), some)
 
 
+def check_cells(batch: pa.RecordBatch) -> None:
+    """Raise pyarrow's error if offsets, lengths or entries point outside the memory of a batch.
+
+    Whether text is UTF-8 is not looked at here: the core refuses it by its row.
+    """
+    from pyarrow import types
+
+    batch.validate()  # the lengths of buffers, without which nothing else may be looked at
+    for cells in batch.columns:
+        if not types.is_primitive(cells.type):
+            cells.view(_as_bytes(cells.type)).validate(full=True)
+
+
+def _as_bytes(type: pa.DataType) -> pa.DataType:
+    """Return a type with bytes in place of text."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    inner = [_as_bytes(type.field(at).type) for at in range(type.num_fields)]
+    if types.is_dictionary(type):
+        return pa.dictionary(type.index_type, _as_bytes(type.value_type))
+    if types.is_struct(type):
+        return pa.struct([field.with_type(own) for field, own in zip(type, inner, strict=True)])
+    if types.is_map(type):
+        return pa.map_(_as_bytes(type.key_type), _as_bytes(type.item_type))
+    if types.is_list(type) or types.is_large_list(type):
+        return (pa.list_ if types.is_list(type) else pa.large_list)(*inner)
+    return {"string": pa.binary(), "large_string": pa.large_binary(), "string_view": pa.binary_view()}.get(
+        str(type), type
+    )
+
+
 def column_of(table: pa.Table, name: str) -> pa.ChunkedArray | None:
     """The column with that name, which may be within a structure."""
     return dict(flat_columns(table)).get(name)

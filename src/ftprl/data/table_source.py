@@ -22,7 +22,7 @@ from ftprl.data.plan import BATCH_ROWS, Plan
 from ftprl.data.prefetch import usual_threads
 from ftprl.data.protocol import Description
 from ftprl.data.source import JobParser, JobSource, Place, RemoteJob, State
-from ftprl.errors import FtprlError
+from ftprl.errors import BadFormat, FtprlError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +92,13 @@ class TableParser(JobParser):
             core.set_batch(job.columns, *job.batch.__arrow_c_array__())
             self._batch = job.batch
         while at < job.stop:
-            at = core.read(at, job.stop) if job.records is None else core.read_records(job.records, at, job.stop)
+            try:
+                at = core.read(at, job.stop) if job.records is None else core.read_records(job.records, at, job.stop)
+            except UnicodeEncodeError as error:
+                raise BadFormat(
+                    f"{job.origin}: rows {job.first + at} to {job.first + job.stop - 1}: expected names and values in"
+                    f" Unicode, got {error.object!r:.60}; replace it."
+                ) from None
             yield
 
 

@@ -170,9 +170,9 @@ def decide(
     names: Sequence[str], named: NamedColumns, samples: Sequence[ColumnSample], file: str, dialect: Dialect
 ) -> dict[str, str]:
     """The kind of every column: as named, else what all its values in the sample are."""
-    kinds = named.kinds()
+    kinds, there = named.kinds(), set(names)
     for name, kind in kinds.items():
-        if name not in names:
+        if name not in there:
             remedy = nearest(name, names) if len(names) > 1 else f"{_remedy_of_one(names[0], dialect)}."
             raise InvalidInput(
                 f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {remedy}",
@@ -205,8 +205,9 @@ def arrange(
     names: Sequence[str], kinds: Mapping[str, str], optional: Collection[str], file: str
 ) -> list[tuple[int, bytes]]:
     """The kinds in the order of a file's columns; a column that `kinds` does not know is ignored."""
+    there = set(names)
     for name, kind in kinds.items():
-        if name not in names and kind not in optional:
+        if name not in there and kind not in optional:
             raise BadFormat(
                 f"{file}:1: expected a column {name[:40]!r}, got the columns {listed(names)}; add it, or check sep=",
                 option="sep",

@@ -90,7 +90,8 @@ def _of_columns(file: str, reading: Mapping[str, Any], column: str, option: str)
         _column_number(list(opened.schema.names), column, option, shown(file))
         for group in range(opened.groups):
             for batch in opened.batches(group, [column]):
-                yield _texts(batch.column(batch.schema.get_field_index(column)).to_pylist())
+                where = f"{shown(file)}: {opened.part} {group}"
+                yield _texts_of_cells(batch.column(batch.schema.get_field_index(column)), column, where)
     finally:
         opened.close()
 
@@ -112,6 +113,18 @@ def _of_json_lines(file: str, reading: Mapping[str, Any], column: str, option: s
         yield _texts(values)
     finally:
         stream.close()
+
+
+def _texts_of_cells(cells: Any, column: str, where: str) -> Texts:
+    """Return Arrow's cells as text; one that Python cannot hold, such as a date in the year 20000, is one line."""
+    try:
+        return _texts(cells.to_pylist())
+    except (ValueError, OverflowError, TypeError) as error:
+        what = shown(" ".join(str(error).split()))[:120]
+        raise BadFormat(
+            f"{where}: expected values with a text in column {shown(column)[:40]!r}, got one without ({what}); correct"
+            " it."
+        ) from None
 
 
 def _texts(values: list[Any]) -> Texts:
@@ -155,7 +168,7 @@ def _of_objects(data: Any, column: str, option: str) -> Iterator[Texts]:
         if frames.is_frame(inside):
             table = frames.table_of(inside)
             _column_number(list(table.column_names), column, option, "data")
-            yield _texts(table.column(column).to_pylist())
+            yield _texts_of_cells(table.column(column), column, "data")
         elif are_records(inside) or isinstance(inside, Mapping):
             records = [inside] if isinstance(inside, Mapping) else inside
             yield _texts([record.get(column) for record in records])

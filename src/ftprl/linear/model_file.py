@@ -267,7 +267,10 @@ def _header(content: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> tuple[b
     body = text.encode()
     body += b" " * (-len(body) % 8)
     if len(body) > LARGEST_HEADER:
-        raise BadModel(f"a model's header needs at most {LARGEST_HEADER} bytes, got {len(body)}; shorten its settings.")
+        raise BadModel(
+            f"a model's header needs at most {LARGEST_HEADER} bytes, got {len(body)}; pass fewer columns, or"
+            " shorten their names and the settings."
+        )
     raw = len(body).to_bytes(8, "little") + body
     return raw, raw.index(b'"sha256":"') + len(b'"sha256":"')
 
@@ -300,7 +303,17 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         status = os.fstat(source.fileno())
         if stat.S_ISREG(status.st_mode):
             return _read(source, os.fspath(path), status.st_size)
-        return parse(source.read(), os.fspath(path))
+        return parse(_piped(source, os.fspath(path)), os.fspath(path))
+
+
+def _piped(source: BinaryIO, name: str) -> bytes:
+    """Read a model from a pipe, which may have no end: what its header says, and a byte more if there is one."""
+    start = source.read(8 + LARGEST_HEADER)
+    length = int.from_bytes(start[:8], "little")
+    if not 0 < length <= min(LARGEST_HEADER, len(start) - 8):
+        return start  # no model
+    entries, _ = _parse(name, start[8 : 8 + length])
+    return start + source.read(max(0, 8 + length + _end(entries) + 1 - len(start)))
 
 
 def parse(body: bytes, name: str) -> Loaded:
@@ -325,7 +338,7 @@ def _read(source: BinaryIO, name: str, size: int) -> Loaded:
         )
     body = source.read(length)
     entries, meta = _parse(name, body)
-    end = max((e["data_offsets"][1] for e in entries.values()), default=0)
+    end = _end(entries)
     if 8 + length + end != size:
         raise BadModel(f"{name}: expected {8 + length + end} bytes, got {size}; the file is cut or has grown.")
     at = body.find(b'"sha256":"') + len(b'"sha256":"')
@@ -376,6 +389,11 @@ def _parse(name: str, body: bytes) -> tuple[dict[str, Any], dict[str, str]]:
     for key, entry in header.items():
         at = _check_entry(name, key, entry, at)
     return header, meta
+
+
+def _end(entries: Mapping[str, Any]) -> int:
+    """Return where the last tensor ends, counted from the end of the header."""
+    return max((entry["data_offsets"][1] for entry in entries.values()), default=0)
 
 
 def _check_entry(name: str, key: str, entry: Any, at: int) -> int:

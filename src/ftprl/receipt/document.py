@@ -130,11 +130,12 @@ def write_receipt(path: str | os.PathLike[str], receipt: Mapping[str, Any]) -> N
 def read_receipt(path: str | os.PathLike[str]) -> Document:
     """The receipt in a file; whether its digest is right is for `verify_receipt` to say."""
     name = os.fspath(path)
-    if os.path.getsize(path) > LARGEST:
+    with open(path, "rb") as file:
+        body = file.read(LARGEST + 1)
+    if len(body) > LARGEST:
         raise BadFormat(f"{name}: expected a receipt of at most {LARGEST} bytes, got more; check the file.")
     try:
-        with open(path, "rb") as file:
-            receipt = json.loads(file.read().decode(), parse_constant=_no_constant)
+        receipt = json.loads(body.decode(), parse_constant=_no_constant)
         if not isinstance(receipt, dict) or receipt.get("format") != FORMAT:
             raise ValueError("no receipt")
         _check_version(name, receipt)

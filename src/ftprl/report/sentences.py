@@ -10,7 +10,7 @@ from ftprl.losses import LOSSES, scalar_loss
 from ftprl.receipt.caveats import offset_in_words
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.answers import GUESS, Answer, fixed_weights, guessing, learning_rate, rows_of, tomorrow
-from ftprl.runlog.reader import Point, Receipt, RunLog, number
+from ftprl.runlog.reader import Point, Receipt, RunLog, number, some
 from ftprl.runlog.yardstick import better, deviances, root_mean_square
 
 _LIMITS = (
@@ -277,7 +277,10 @@ def status(log: RunLog) -> tuple[str, str]:
 
 
 def timeline(log: RunLog) -> Sequence[tuple[str, str, str]]:
-    """All events but progress: rows, kind and description; checkpoints in a row are one line."""
+    """All events but progress: rows, kind and description; checkpoints in a row are one line.
+
+    Of very many events some are shown.
+    """
     lines: list[tuple[str, str, str]] = []
     saved = 0
     for event in log.other_events:
@@ -286,7 +289,7 @@ def timeline(log: RunLog) -> Sequence[tuple[str, str, str]]:
         if saved > 1:
             lines.pop()
         lines.append((count(number(event.get("rows"))), kind, _description(event, saved)))
-    return lines
+    return some(lines)
 
 
 def _description(event: dict[str, object], saved: int) -> str:

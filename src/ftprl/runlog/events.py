@@ -19,6 +19,7 @@ from ftprl.errors import BadFormat, InvalidInput
 
 Event = dict[str, Any]
 Listener = Callable[[Event], None]
+_LONGEST = 1 << 24  # characters of an event that is read
 _REMEDY = "name a file that train --events wrote"
 
 
@@ -92,7 +93,12 @@ def read_events(path: str | os.PathLike[str]) -> list[Event]:
     """The events of a file; an incomplete last line is left out."""
     events: list[Event] = []
     with open(path, encoding="utf-8", errors="replace") as file:  # any file may be named by mistake
-        for number, text in enumerate(file, 1):
+        for number, text in enumerate(iter(lambda: file.readline(_LONGEST), ""), 1):
+            if len(text) == _LONGEST:
+                raise BadFormat(
+                    f"{os.fspath(path)}:{number}: expected an event in a line of less than {_LONGEST} characters, got a"
+                    f" longer one; {_REMEDY}."
+                )
             try:
                 event = json.loads(text)
             except (ValueError, RecursionError):

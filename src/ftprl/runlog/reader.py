@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeVar, final
 
 from ftprl.confidence import ResidualSummary
 from ftprl.runlog.events import Event, json_values
@@ -16,6 +16,8 @@ from ftprl.runlog.floor import FloorCurve
 Status = Literal["waiting", "running", "finished", "failed", "interrupted"]
 Receipt = Mapping[str, float]
 
+T = TypeVar("T")
+MOST_SHOWN = 1000  # of the points of a curve, and of the events in a table
 _HUGE = 1e100  # no number of a run is larger, or smaller than its inverse; axes can still be drawn for these
 
 
@@ -207,13 +209,24 @@ def _rows(event: Event) -> int:
 
 
 def _points(timed: Sequence[_Timed], kind: str) -> list[Point]:
-    """The points of the events of one kind, at rising numbers of rows."""
-    points: list[Point] = []
+    """The points of the events of one kind, at rising numbers of rows; of very many, as many as a figure can show."""
+    entries: list[_Timed] = []
     for entry in timed:
-        rows = _rows(entry.event)
-        if entry.event["event"] == kind and rows > (points[-1].rows if points else 0):
-            points.append(_point(entry, rows))
-    return points
+        if entry.event["event"] == kind and _rows(entry.event) > (_rows(entries[-1].event) if entries else 0):
+            entries.append(entry)
+    return [_point(entry, _rows(entry.event)) for entry in some(entries)]
+
+
+def some(entries: Sequence[T]) -> list[T]:
+    """Return all entries or, of more than `MOST_SHOWN`, the first half of so many and others at equal distances.
+
+    >>> len(some(range(10**6))), some(range(10**6))[-1]
+    (1000, 999999)
+    """
+    half, count = MOST_SHOWN // 2, len(entries)
+    if count <= MOST_SHOWN:
+        return list(entries)
+    return [*entries[:half], *(entries[half + (count - half) * k // half - 1] for k in range(1, half + 1))]
 
 
 def _point(entry: _Timed, rows: int) -> Point:

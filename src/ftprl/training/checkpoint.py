@@ -118,6 +118,8 @@ class Checkpoints:
         self._source.check_unchanged(saved["fingerprint"])
         try:
             state = RunState.from_dict(saved["state"], self._source, monitor)
+        except BadModel:
+            raise
         except (KeyError, TypeError, ValueError) as wrong:
             raise BadModel(f"a checkpoint needs a position in the data, got {wrong}; start anew.") from None
         self._source.check_before(state.position)

@@ -63,6 +63,7 @@ class Trainer:
         self._rows = RowLearner(run, self.predictions, self._meter)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
+        self._arrived = 0  # rows of the pass
 
     def learn(self) -> None:
         """Learn all that is left, and store in the model what it has read.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,17 @@ def test_the_memory_of_a_table(scale: object, float64: bool) -> None:
     spec = Spec(dim=1000, scale=scale, float64=float64)  # type: ignore[arg-type]
     cells = Engine(spec).cells
     assert table_bytes(spec, False) == cells.nbytes + (4000 if spec.several else 0)
+
+
+def test_without_a_size_the_memory_in_use_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ftprl.cli import app
+
+    def fail(args: list[str]) -> int:
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(app, "_call", fail)
+    assert app.run(["train"]) == 2
+    message = capsys.readouterr().err
+    assert re.fullmatch(r"ftprl: out of memory: more was needed than the \d+\.\d\d GB in use; raise .*\n", message)

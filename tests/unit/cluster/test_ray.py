@@ -268,3 +268,75 @@ def test_a_job_whose_workers_always_die(tmp_path: Path, cluster: None) -> None:
     with pytest.raises(FtprlError, match="job 1: 5 workers of the cluster died at the same rows"):
         list(results)
     assert totals.deaths >= 5  # what a worker yielded just before it died may be lost as well
+
+
+class EndsEarly:
+    """A Ray whose workers stop without an error after one result, as often as it is told."""
+
+    exceptions = ray.exceptions
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def put(self, value: Any) -> Any:
+        return value
+
+    def get(self, value: Any) -> Any:
+        return value
+
+    def remote(self, **options: Any) -> Any:
+        return lambda do: type("Remote", (), {"remote": lambda _, *arguments: self.started(do, *arguments)})()
+
+    def started(self, do: Any, *arguments: Any) -> Iterator[Any]:
+        for outcome in do(*arguments):
+            yield outcome
+            self.times -= 1
+            if self.times >= 0:
+                return
+
+
+class Counting:
+    """Work whose results are as many numbers as the job says."""
+
+    def __call__(self, job: int, /) -> Iterator[int]:
+        yield from range(job)
+
+    def size(self, result: int, /) -> tuple[int, int]:
+        return 1, 8
+
+    def describe(self, job: int, /) -> str:
+        return f"job {job}"
+
+
+def test_results_that_end_early_are_not_the_end_of_a_job() -> None:
+    from ftprl.cluster.jobs import ReadingTotals, ordered_results
+
+    totals = ReadingTotals()
+    assert list(ordered_results(EndsEarly(2), Counting(), 2, totals, iter([3, 0, 2]))) == [0, 1, 2, 0, 1]
+    assert totals.deaths == 2
+
+    class Silent(EndsEarly):
+        def started(self, do: Any, *arguments: Any) -> Iterator[Any]:
+            yield from ()
+
+    with pytest.raises(FtprlError, match=r"job 3: 5 workers of the cluster died at the same rows \(its results ended"):
+        list(ordered_results(Silent(0), Counting(), 2, ReadingTotals(), iter([3])))
+
+
+def test_a_damaged_page_is_reported_as_at_home(tmp_path: Path, cluster: None) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path, rows = tmp_path / "a.parquet", 6_000
+    table = pa.table({"click": [0, 1] * (rows // 2), "a": np.random.default_rng(0).random(rows)})
+    parquet.write_table(table, path, compression="none", use_dictionary=False, row_group_size=rows // 3)
+    at = parquet.ParquetFile(path).metadata.row_group(1).column(1).data_page_offset
+    body = bytearray(path.read_bytes())
+    body[at : at + 40] = b"\xff" * 40
+    path.write_bytes(body)
+    messages = []
+    for engine in ("local", "ray"):
+        with pytest.raises(BadFormat, match="row group 1: expected a Parquet file, got other bytes") as raised:
+            ftprl.train(path, label="click", bits=8, engine=engine)
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]

@@ -12,7 +12,7 @@ import pytest
 import ftprl
 from ftprl._core import MeanSequence, use_instruction_set
 from ftprl.confidence import MeanInterval, RunConfidence, RunMonitor
-from ftprl.errors import Interrupted
+from ftprl.errors import BadModel, Interrupted
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.runlog.answers import tomorrow
 from oracles.confidence_twin import SequenceTwin
@@ -356,3 +356,11 @@ def test_cut_losses_and_a_missing_end_are_said_in_the_answer() -> None:
         again = RunConfidence.from_dict(json.loads(json.dumps(run.confidence.to_dict())))
         assert again == run.confidence
         assert run.confidence.loss.ends() in run._repr_html_()
+
+
+def test_numbers_of_another_monitor_are_refused() -> None:
+    monitor = RunMonitor("squared")
+    for restore, own in ((monitor.restore, monitor.numbers), (monitor.restore_residuals, monitor.residual_numbers)):
+        restore(own)
+        with pytest.raises(BadModel, match=r"of a run's intervals need to be those that it saved, got \d+ others"):
+            restore([1.0, *own])

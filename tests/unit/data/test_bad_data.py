@@ -16,7 +16,7 @@ from pyarrow import feather
 
 import ftprl
 from ftprl.cli.app import run as command
-from ftprl.errors import FtprlError
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 N = 50
 
@@ -181,3 +181,43 @@ def test_what_was_learned_before_an_iterator_raised_is_not_lost(tmp_path: Path) 
     with pytest.raises(FtprlError, match="raised OSError"):
         ftprl.train(raising(OSError("gone")), label="y", checkpoint=tmp_path / "c", every=10, bits=10)
     assert ftprl.load(tmp_path / "c").engine.progress.rows in (10, 20, 30)
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.large_string(), pa.string_view(), pa.list_(pa.string())], ids=str)
+def test_offsets_beyond_the_text_are_refused_before_a_cell_is_read(tmp_path: Path, type: pa.DataType) -> None:
+    """Each byte of the offsets changed: a line or other words, never a fault of the process."""
+    cells = pa.array([[word] if pa.types.is_list(type) else word for word in ("one", "a word of many bytes") * N], type)
+    frame, path, messages = table(x=cells), tmp_path / "a.arrow", list[str]()
+    with pa.ipc.new_file(str(path), frame.schema) as out:
+        out.write_table(frame)
+    body = path.read_bytes()
+    first = cells.buffers()[1]
+    at = body.find(bytes(first)[:400])
+    for byte in range(at + 3, at + 400, 25):
+        path.write_bytes(body[:byte] + b"\x7f" + body[byte + 1 :])
+        try:
+            list(ftprl.data.open(path, label="y").batches())
+        except FtprlError as error:
+            messages.append(str(error))
+    assert len(messages) > 5
+    assert all("a.arrow: record batch 0: expected an Arrow IPC file, got other bytes" in one for one in messages)
+
+
+def test_names_that_are_no_unicode() -> None:
+    half = "a" + chr(0xD800)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({0: [0, 1], 1: [1, 2]})
+    frame.columns = pandas.Index(["y", half], dtype=object)
+    with pytest.raises(InvalidInput, match=r"data needs column names in Unicode, got 'a\\ud800'; rename the column"):
+        ftprl.train(frame, label="y")
+    with pytest.raises(BadFormat, match=r"rows 0 to 1: expected names and values in Unicode, got 'a\\ud800'; replace"):
+        ftprl.train([{"y": 0, half: 1}, {"y": 1, half: 2}], label="y")
+
+
+def test_text_of_cells_that_python_cannot_hold(tmp_path: Path) -> None:
+    from ftprl.data.values import column_values
+
+    pq.write_table(pa.table({"y": [0, 1], "x": broken_text()}), tmp_path / "a.parquet")
+    source = ftprl.data.open(tmp_path / "a.parquet", label="y")
+    with pytest.raises(BadFormat, match=r"a.parquet: row group 0: expected values with a text in column 'x', got one"):
+        list(column_values(source, tmp_path / "a.parquet", "x"))

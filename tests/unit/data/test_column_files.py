@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -442,3 +443,27 @@ def test_text_that_is_no_utf8(tmp_path: Path) -> None:
                 ftprl.train(path, label="y", **options)
             assert ftprl.train(path, label="y", bits=8, on_bad_row="skip", **options).bad_rows == 1
     ftprl.train(pa.table({"y": [1, 0, 1], "city": bytes_}), label="y", bits=8)  # bytes are any bytes
+
+
+def test_files_of_very_many_columns_in_linear_time(tmp_path: Path) -> None:
+    """Once each name was looked up in a list of all: 10,000 columns took half a minute."""
+    names = ["y", *(f"c{i}" for i in range(10_000))]
+    frame = pa.table({name: [0, 1] for name in names})
+    start = time.process_time()
+    for write in (write_arrow, write_parquet):
+        assert len(next(iter(data.open(write(frame, tmp_path / "a"), label="y").batches()))) == 2
+    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * len(names)) + "\n")
+    assert len(next(iter(data.open(tmp_path / "a.csv", label="y", positive="1").batches()))) == 1
+    assert time.process_time() - start < 12.0
+
+
+def test_a_repeated_long_text_is_in_memory_once(tmp_path: Path) -> None:
+    rows, text = 10_000, "z" * 20_000
+    pq.write_table(pa.table({"y": [0, 1] * (rows // 2), "x": [text] * rows}), tmp_path / "a.parquet")
+    usual, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        ftprl.train(tmp_path / "a.parquet", label="y", bits=8, order="given")
+    finally:
+        pa.set_memory_pool(usual)
+    assert 0 < pool.max_memory() < rows * len(text) // 2

@@ -71,3 +71,13 @@ def test_a_model_read_from_a_pipe(receipt: bool) -> None:
         file, pipe = (text.replace('"m"', "FILE") for text in outputs)
         assert "/dev/fd" in pipe or pipe == file
         assert pipe.split(",")[1:] == file.split(",")[1:]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell with <(...)")
+def test_a_pipe_without_end_is_refused() -> None:
+    ftprl.train("log.vw", bits=6, output="m")
+    for source, message in (("/dev/zero", "expected a model file, got"), ("<(cat m /dev/zero)", "is cut or has grown")):
+        line = f"ulimit -v 8000000; {sys.executable} -m ftprl inspect {source}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert message in done.stderr

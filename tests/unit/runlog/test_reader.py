@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ftprl.errors import BadFormat
+from ftprl.runlog.events import read_events
 from ftprl.runlog.reader import RunLog, number, numbers
 from oracles.events import any_events, finished
 
@@ -96,3 +98,17 @@ def test_any_events_are_read(events: list[dict[str, Any]]) -> None:
     assert rows == sorted(set(rows))
     assert all(p.rows > 0 for p in log.points)
     assert (log.status == "waiting") == (not events)
+
+
+def test_of_very_many_events_some_are_kept() -> None:
+    start = {"event": "start", "rows": 0, "seconds": 0.0}
+    progress = [{"event": "progress", "rows": n, "loss": 0.5, "seconds": n / 100} for n in range(1, 100_001)]
+    log = RunLog.from_events([start, *progress])
+    rows = [point.rows for point in log.points]
+    assert (len(rows), rows[:500], rows[-1], log.rows) == (1000, list(range(1, 501)), 100_000, 100_000)
+    assert rows == sorted(set(rows))
+
+
+def test_a_line_without_end_is_refused() -> None:
+    with pytest.raises(BadFormat, match=r"/dev/zero:1: expected an event in a line of less than 16777216 characters"):
+        read_events("/dev/zero")
