@@ -426,6 +426,7 @@ def parser(
     all_names: bool = False,
     interactions: list[list[bytes]] = ...,
     grams: list[tuple[bytes, int, int, int, int]] = ...,
+    namespaces: list[bytes] | None = None,
 ) -> Parser: ...
 def first_row(data: bytes, last: bool, separator: int, quote: int) -> tuple[list[bytes], int, int] | None: ...
 def look_at(

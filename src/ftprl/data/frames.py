@@ -11,7 +11,6 @@ from ftprl.data import nested
 from ftprl.data.arrow_tables import NO_TEXT_OF, TEXT_OF, table_of_pandas, table_of_stream
 from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
-from ftprl.data.options import RECORDS
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed, nearest
@@ -258,8 +257,10 @@ def arranged(
     A column that the plan does not know is left out or, of rows that may have any names, read by its type. `shapes` are
     those of the first part of the data.
     """
-    kinds, is_open = plan.kinds or {}, plan.format == RECORDS
+    kinds, is_open = plan.kinds or {}, plan.is_open
     flat = nested.fitted_columns(batch, kinds, is_open=is_open)
+    if plan.namespaces is not None:
+        flat = nested.in_namespaces(flat, batch.schema, kinds, plan.namespaces, origin)
     check_columns([name for name, _ in flat], kinds, optional, origin)
     for name, cells in flat if shapes else ():
         check_shape(name, nested.shape_of(cells.type), str(cells.type), kinds, shapes or {}, origin)

@@ -75,7 +75,7 @@ class MemoryTables(TableReader):
     ) -> Iterator[TableRows]:
         if frames.is_frame(data):
             origin = f"{ORIGIN}: element {number}" if number else ORIGIN
-            is_open = self.plan.format == RECORDS
+            is_open = self.plan.is_open
             optional = KINDS if is_open else optional_kinds(self.plan)
             shapes = self._shapes if number else None
             for batch in frames.table_of(data).to_batches():

@@ -73,6 +73,7 @@ class Model:
             engine.bounds.is_named = (reading or {})["format"] not in readers.NUMBERED
         self.reading = dict(reading or {})
         self._row_learner: RowLearner | None = None
+        self._known_namespaces: tuple[int, tuple[str, ...]] | None = None  # of so many names
         self._frames: tuple[Engine, FrameBatches | None] | None = None
         self._history: dict[str, Any] = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
@@ -212,6 +213,8 @@ class Model:
         columns = options.get("columns")
         if columns is not None:
             options["columns"] = {name: "ignore" if kind in BESIDE else kind for name, kind in columns.items()}
+        if "namespaces" in options:
+            options["namespaces"] = self._namespaces()
         loss = "squared" if self.class_table is None else self.engine.spec.loss  # any number, or any label at all
         return readers.open(data, **{**options, "loss": loss, "positive": None})
 
@@ -221,7 +224,21 @@ class Model:
         spec = self.engine.spec
         kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **self.reading}
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
+        if "namespaces" in options:
+            options["namespaces"] = self._namespaces()
         return readers.open(data, **{"labelled": True, **options})
+
+    def _namespaces(self) -> tuple[str, ...]:
+        """The namespaces of the features of a model of VW text, "" for the default one; none if not all are known."""
+        names = self.names
+        if names is None or not names.has_all:
+            return ()
+        if self._known_namespaces is None or self._known_namespaces[0] != len(names):
+            found = {name.partition("^")[:2] for name in names.all()}
+            is_product = "*" if self.reading.get("interactions") else "^"
+            own = {group if caret else "" for group, caret in found if is_product not in group}
+            self._known_namespaces = len(names), tuple(sorted(own))
+        return self._known_namespaces[1]
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
         """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
@@ -243,6 +260,10 @@ class Model:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
         if isinstance(data, Batch):
             return of_batch(data)
+        if (lines := self._as_lines(data)) is not None:
+            from ftprl.linear.row_input import read_lines
+
+            return of_batch(read_lines(self.reading, self.engine.spec, lines))
         from ftprl.data.frames import is_frame  # most runs do without
 
         is_short = is_frame(data) and hasattr(data, "__len__") and 0 < len(data) <= _ROWS_AT_ONCE
@@ -255,6 +276,16 @@ class Model:
             left_out.update(source.take_left_out())
         left_out.update(source.take_left_out())
         return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
+
+    def _as_lines(self, data: Any) -> list[str | bytes] | None:
+        """Lines of VW text for a model of it: each has a bar, and is no path of a file; None for anything else."""
+        if self.reading.get("format") != "vw":
+            return None
+        lines = [data] if isinstance(data, str | bytes) else data
+        if not isinstance(lines, list | tuple) or not lines or not all(isinstance(line, str | bytes) for line in lines):
+            return None
+        has_bars = all((b"|" if isinstance(line, bytes) else "|") in line for line in lines)
+        return list(lines) if has_bars and not os.path.exists(lines[0]) else None
 
     def _frame_batches(self, frame: Any) -> FrameBatches | None:
         """What turns frames into batches, for as long as the engine is the same; None if each decides for itself."""
@@ -281,8 +312,10 @@ class Model:
         """
         return self._of_rows(data, lambda batch: uncertainty(self.engine, batch), np.empty(0))
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
+    def learn_one(self, x: Mapping[Any, Any] | str | bytes, y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row, a dict by name: the same bits as training on the same rows (docs/one-row.md).
+
+        With a model of VW text `x` may be a line of it, of which the features and the importance count.
 
         >>> from ftprl import train
         >>> model = train([{"city": "Ulm", "size": 2.0}, {"city": "Bonn", "size": 1.0}] * 5, [1, 0] * 5).model
@@ -292,14 +325,14 @@ class Model:
         """
         self.row_learner().learn(x, y, weight)
 
-    def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
-        """The mean or probability of one row, a dict by name; with `raw` the score."""
+    def predict_one(self, x: Mapping[Any, Any] | str | bytes, *, raw: bool = False) -> float:
+        """The mean or probability of one row, a dict by name or a line of VW text; with `raw` the score."""
         row = self.row_learner()
         if self.class_table is not None:
             raise InvalidInput("predict_one needs a loss of one score, got several classes; call predict_proba_one.")
         return row.score(x) if raw else row.mean(x)
 
-    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Label, float]:
+    def predict_proba_one(self, x: Mapping[Any, Any] | str | bytes) -> dict[Label, float]:
         """With several classes the probability of each that is known, by its label."""
         if self.classes is None:
             raise InvalidInput(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.data.formats import has_open_columns
 from ftprl.data.nested import DEEPEST, has_inside
-from ftprl.data.options import SEPARATORS, column_name
+from ftprl.data.options import SEPARATORS, ReadingOptions, column_name
 from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import BESIDE
 from ftprl.data.records import is_list
@@ -21,6 +19,7 @@ from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
+    from ftprl.linear.spec import Spec
 
 
 def read_row(model: Model, row: Any) -> tuple[Batch, tuple[str, ...]]:
@@ -64,8 +63,24 @@ def _of_text(model: Model, row: str | bytes) -> Any:
     """The row of a line: of its format, or a dict of its fields."""
     text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
     if model.reading.get("format") in ("vw", "libsvm"):
-        return _of_line(model, text, str(model.reading["format"]))
+        return read_lines(model.reading, model.engine.spec, [text], names=True)
     return _of_fields(model, text)
+
+
+def read_lines(
+    reading: Mapping[str, Any], spec: Spec, lines: Sequence[str | bytes], *, names: bool | str = False
+) -> Batch:
+    """Rows of VW text or libsvm, a line each, as a model of this format reads them; labels do not matter."""
+    from ftprl.data.text import batch_of_lines
+
+    kept = {name: value for name, value in reading.items() if name in ReadingOptions._fields}
+    own = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss if spec.classes else "squared", "positive": None}
+    try:
+        return batch_of_lines(lines, ReadingOptions(**{**kept, **own, "names": names}))
+    except BadFormat as wrong:
+        if len(lines) > 1:
+            raise
+        raise BadFormat(str(wrong).replace(f"{ORIGIN}:1: ", "row: "), option=wrong.options) from None
 
 
 def _first(model: Model, data: Any, **more: Any) -> Batch:
@@ -78,18 +93,6 @@ def _first(model: Model, data: Any, **more: Any) -> Batch:
     if rows != 1:
         raise InvalidInput(f"row needs to be one row, got {rows}; pass one.")
     return batches[0]
-
-
-def _of_line(model: Model, text: str, format: str) -> Batch:
-    """A line of a format without columns, through a file, which its reader needs."""
-    with tempfile.TemporaryDirectory(prefix="ftprl-") as folder:
-        path = os.path.join(folder, f"row.{format}")
-        with open(path, "wb") as out:
-            out.write(text.encode("utf-8", "surrogateescape").rstrip(b"\n") + b"\n")
-        try:
-            return _first(model, path)
-        except BadFormat as wrong:
-            raise BadFormat(str(wrong).replace(f"{path}:1", "row"), option=wrong.options) from None
 
 
 def _of_fields(model: Model, text: str) -> dict[str, Any]:
