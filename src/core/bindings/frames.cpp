@@ -180,6 +180,8 @@ void ftprl::bindings::bind_frames(nb::module_& m) {
     nb::class_<DictParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")
         .def("set_names", &set_names, nb::arg("names"), nb::arg("others"),
              "The kind of each known name, and whether others are read by their values.")
+        .def_rw("needs_all_names", &ftprl::bindings::DictParser::needs_all_names,
+                "Whether a dict that lacks a known feature is refused.")
         .def("read_records", &read_records, nb::arg("records"), nb::arg("start"), nb::arg("stop"),
              "Read dicts [start, stop) of a list; returns where it stopped.");
 }

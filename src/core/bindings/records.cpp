@@ -95,6 +95,25 @@ void DictParser::forget_order() noexcept {
     order_.clear();
 }
 
+// Whether a dict has a key for each feature that is known, or for an object that it may be in. It is refused if not.
+bool DictParser::has_all_names(const nb::dict& items) {
+    for (nb::handle key : names_in_order_) {
+        const std::string name = text_of_key(key);
+        const Name* const known = find_name(name);
+        if (known == nullptr || !makes_features(known->reader.kind) || items.contains(key)) continue;
+        bool is_inside = false;
+        for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+            is_inside = is_inside || items.contains(python_text(name.substr(0, dot)));
+        }
+        for (const auto& [other, value] : items) is_inside = is_inside || text_of_key(other).rfind(name + ".", 0) == 0;
+        if (is_inside) continue;
+        refuse_value("expected a key " + known->reader.name + ", got " + std::to_string(items.size()) +
+                     " others; add it, with None where it is missing");
+        return false;
+    }
+    return true;
+}
+
 // All known names in their order, and then the others: what a record lacks is a missing value, in its place.
 void DictParser::add_all_names(const nb::dict& items) {
     std::size_t match = 0;
@@ -217,6 +236,10 @@ void DictParser::add_dict(std::size_t at, nb::handle record) {
     }
     const auto items = nb::borrow<nb::dict>(record);
     const bool is_same = has_same_keys(items);
+    if (!is_same && needs_all_names) {
+        begin_record(at, 0);
+        if (!has_all_names(items)) return;
+    }
     if (is_same) {
         begin_record(at, items.size());
         add_same_keys();

@@ -62,6 +62,7 @@ OBJECT_FORMATS = (
 _UNNAMED = (
     "dim",
     "dtype",
+    "features",
     "interactions",
     *NAMES,
     "intercept",
@@ -117,6 +118,8 @@ def open(data: Any, **settings: Unpack[OpenOptions]) -> Source:
     namespaces
         Name columns and keys as features of VW text: `user^age`, or `{"user": {"age": 30}}`. Other namespaces than
         these are refused, if there are any here.
+    features
+        For arrays and matrices: how many columns they need to have.
 
     Examples
     --------

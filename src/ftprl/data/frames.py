@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import sample_cells
@@ -326,6 +326,19 @@ def check_columns(names: Sequence[str], kinds: Mapping[str, str], optional: Sequ
             raise BadFormat(
                 f"{origin}: expected a column {shown(name)[:40]!r}, got the columns {listed(names)}; add it."
             )
+
+
+def check_unknown(schema: pa.Schema, plan: Plan, listed: Collection[str] = ()) -> list[str]:
+    """Warn of columns that a model does not know, but for those that were listed; returns them."""
+    from ftprl.data.records import warn_of_unknown
+
+    kinds = plan.kinds or {}
+    if not kinds or plan.columns is None or (plan.is_open and plan.columns.missing == "ignore"):
+        return []
+    names = [name for name, _ in nested.fitted_names(schema, kinds)]
+    unknown = [name for name in names if name not in kinds and name not in listed]
+    warn_of_unknown(unknown, "columns", is_open=plan.is_open)
+    return unknown
 
 
 def shapes_of(heads: Sequence[ColumnHead]) -> dict[str, str]:

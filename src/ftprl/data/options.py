@@ -52,6 +52,7 @@ class OpenOptions(DataOptions, total=False):
     block_size: int
     names: bool | str
     namespaces: Sequence[str] | None
+    features: int | None
 
 
 @final
@@ -93,6 +94,7 @@ class ReadingOptions(NamedTuple):
     skips: Any = None
     char_ngrams: Any = None
     namespaces: Sequence[str] | None = None
+    features: int | None = None
 
     def check(self) -> None:
         """Raise InvalidInput for an option that no data can be read with."""

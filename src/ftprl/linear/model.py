@@ -14,6 +14,8 @@ from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
+from ftprl.data.formats import are_paths
+from ftprl.data.parts import has_no_labels
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory, warn
 from ftprl.linear import model_file
@@ -226,7 +228,34 @@ class Model:
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
         if "namespaces" in options:
             options["namespaces"] = self._namespaces()
+        is_beside = options.get("y") is not None or not (are_paths(data) or has_no_labels(data))
+        options = self._with_label(options, is_beside=is_beside)
         return readers.open(data, **{"labelled": True, **options})
+
+    def _with_label(self, options: dict[str, Any], *, is_beside: bool) -> dict[str, Any]:
+        """Reading options with the column of the label, which a model that was trained with `y=` does not know."""
+        columns = options.get("columns")
+        label = options.get("label")
+        if not columns:
+            return options
+        known = next((name for name, kind in columns.items() if kind == "label"), None)
+        if known is None and label is None and not is_beside:
+            raise InvalidInput(
+                "label= needs the column with the labels, which a model that was trained with y= does not know, got"
+                " none; pass its name, or y=.",
+                option="label",
+            )
+        if known is None and columns.get(str(label)) not in (None, "ignore"):
+            raise InvalidInput(
+                f"label= needs a column that is no feature of the model, got {label!r}; pass another.", option="label"
+            )
+        if known is not None and label not in (None, known):
+            raise InvalidInput(f"label= comes from the model, {known!r}, got {label!r}; drop it.", option="label")
+        if known is not None or label is None:
+            return {**options, "label": None}
+        order = options.get("order")
+        new = {} if order is None else {"order": [*(name for name in order if name != label), str(label)]}
+        return {**options, **new, "columns": {**columns, str(label): "label"}, "label": None}
 
     def _namespaces(self) -> tuple[str, ...]:
         """The namespaces of the features of a model of VW text, "" for the default one; none if not all are known."""
@@ -290,9 +319,11 @@ class Model:
     def _frame_batches(self, frame: Any) -> FrameBatches | None:
         """What turns frames into batches, for as long as the engine is the same; None if each decides for itself."""
         if self._frames is None or self._frames[0] is not self.engine:
+            import pyarrow as pa
+
             from ftprl.data.table_source import FrameBatches, TableSource
 
-            source, reader = self.open(frame), None
+            source, reader = self.open(pa.table({})), None
             if isinstance(source, TableSource) and source.settings.has_known_columns:
                 reader = FrameBatches(source.settings)
             self._frames = self.engine, reader

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard, final
 
 import numpy as np
 
+from ftprl.data.formats import has_open_columns
 from ftprl.data.frames import text_of
 from ftprl.data.labels import plain_label, sign_of
+from ftprl.data.records import check_keys
 from ftprl.data.source import JobSource
 from ftprl.data.table_source import TableParser
 from ftprl.errors import BadFormat, InvalidInput
@@ -37,14 +39,21 @@ class RowLearner:
         self._obstacle = _obstacle(model)
         self._taken = 0  # rows that were learned here and are in the history of the model
         self._names = model.names
-        source = model.open([{}])
+        source = model.open([dict.fromkeys(model.reading.get("columns") or {})])
         assert isinstance(source, JobSource)
         scoring = source.settings._replace(skip_bad_rows=False, batch_rows=2, names=False)
         keeps_names = model.names is not None and model.names.full_row is None
         self._names_of_lines = "all" if self.engine.bounds is not None else keeps_names
         learning = scoring._replace(names=self._names_of_lines)
         table = None if model.names is None else model.names.table
-        self.core = self.engine.one_row(TableParser(learning).core, TableParser(scoring).core, table)
+        parsers = TableParser(learning).core, TableParser(scoring).core
+        self._is_open = has_open_columns(model.reading)
+        # Whose keys the first row is compared with: not if rows have few of many keys, such as words.
+        is_sparse = self._is_open and model.reading.get("missing", "ignore") == "ignore"
+        self._unchecked = None if is_sparse else source.settings.kinds or None
+        for parser in parsers:
+            parser.needs_all_names = not self._is_open
+        self.core = self.engine.one_row(*parsers, table)
         self._before = int(model.history.get("rows", 0))
         loss = self.engine.spec.scalar_loss()
         self.mean_of = loss.mean_of
@@ -59,12 +68,20 @@ class RowLearner:
         if self._is_line(x):
             self._learn_line(x, y, weight)
             return
+        if self._unchecked is not None:
+            self._check_keys(x)
         try:
             due = self.core.learn(x, self._label(y), weight)
         except (TypeError, ValueError) as wrong:
             raise refusal(wrong, weight) from None
         if due:
             self.settle(due)
+
+    def _check_keys(self, x: Row) -> None:
+        """Compare the keys of the first row with the columns of the model."""
+        if self._unchecked is not None and isinstance(x, Mapping):
+            check_keys([x], self._unchecked, is_open=self._is_open)
+            self._unchecked = None
 
     def take_rows(self) -> int:
         """How many rows were learned since the last call."""
@@ -89,6 +106,8 @@ class RowLearner:
         """The score of one row, with the weights as they are."""
         if self._is_line(x):
             return float(self.engine.score(read_lines(self._reading, self.engine.spec, [x]))[0])
+        if self._unchecked is not None:
+            self._check_keys(x)
         try:
             return self.core.score(x)
         except (TypeError, ValueError) as wrong:
@@ -98,6 +117,8 @@ class RowLearner:
         """With several classes the logarithms of the probabilities of those that are known."""
         if self._is_line(x):
             return list(map(float, self.engine.score(read_lines(self._reading, self.engine.spec, [x]))[0]))
+        if self._unchecked is not None:
+            self._check_keys(x)
         try:
             return self.core.score_classes(x)
         except (TypeError, ValueError) as wrong:

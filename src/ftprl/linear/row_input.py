@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.data.formats import has_open_columns
-from ftprl.data.nested import DEEPEST, has_inside
-from ftprl.data.options import SEPARATORS, ReadingOptions, column_name
+from ftprl.data.options import SEPARATORS, ReadingOptions
 from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import BESIDE
-from ftprl.data.records import is_list
+from ftprl.data.records import missing_keys, unknown_keys
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -26,7 +25,11 @@ def read_row(model: Model, row: Any) -> tuple[Batch, tuple[str, ...]]:
     """A row as a model reads it, and the keys of a dict that are no columns of the model."""
     if isinstance(row, str | bytes):
         row = _of_text(model, row)
+    if isinstance(row, list | tuple) and len(row) != 1:
+        raise InvalidInput(f"row needs to be one row, got {len(row)}; pass one.")
     left_out = _left_out(model, row) if isinstance(row, Mapping) else ()
+    if isinstance(row, Mapping):  # an explanation may leave columns out
+        row = {**dict.fromkeys(missing_keys([row], model.reading.get("columns") or {})), **row}
     batch = row if isinstance(row, Batch) else _first(model, [row] if isinstance(row, Mapping) else row)
     if len(batch) != 1:
         raise InvalidInput(f"row needs to be one row, got {len(batch)}; pass one.")
@@ -38,25 +41,7 @@ def _left_out(model: Model, row: Mapping[Any, Any]) -> tuple[str, ...]:
     columns = model.reading.get("columns")
     if columns is None or has_open_columns(model.reading):
         return ()
-    return tuple(_unknown_names(row, columns, "", 1))
-
-
-def _unknown_names(row: Mapping[Any, Any], columns: Mapping[str, str], before: str, depth: int) -> Iterator[str]:
-    """The keys that are neither columns nor within one: a map, or a dict that is left out."""
-    for key, value in row.items() if depth <= DEEPEST else ():
-        name = before + (key if isinstance(key, str) else column_name(key))
-        is_column, has_columns = name in columns, has_inside(columns, name)
-        if isinstance(value, dict):
-            if has_columns or not is_column:
-                yield from _unknown_names(value, columns, f"{name}.", depth + 1)
-        elif not is_column and not (has_columns and is_list(value)):
-            yield name
-        elif not is_column:
-            pairs = [element for element in value if isinstance(element, dict)]
-            named = {f"{name}.{pair.get('name', pair.get('key'))}": pair for pair in pairs}
-            yield from (one for one in named if one not in columns)
-            if len(pairs) < len(value):
-                yield name
+    return tuple(unknown_keys(row, columns))
 
 
 def _of_text(model: Model, row: str | bytes) -> Any:

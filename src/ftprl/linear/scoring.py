@@ -189,7 +189,7 @@ def open_systems(
         source = _labels_alone(data, chosen, reading)
         return Systems(tuple(PredictionFile(path, chosen, meaning) for path in paths), source, data, chosen, by)
     for name in _FROM_MODEL:
-        if name in reading:
+        if name in reading and not (name == "label" and _takes_label(models)):
             raise InvalidInput(
                 f"{name}= comes from the model, got {name}={reading[name]!r} as well; drop it.", option=name
             )
@@ -210,6 +210,12 @@ def open_systems(
             predictors.append(ModelScores(path, opened[path], open_data(data, **reading)))
     classes = None if models[0][1].classes is None else tuple(models[0][1].class_names)
     return Systems(tuple(predictors), source, data, chosen, by, classes)
+
+
+def _takes_label(models: Sequence[tuple[str, Model]]) -> bool:
+    """Whether the first model was trained with labels beside its columns, and so does not know theirs."""
+    columns = models[0][1].reading.get("columns")
+    return columns is not None and "label" not in columns.values()
 
 
 def _check_classes(models: Sequence[tuple[str, Model]], loss: ScalarLoss, paths: Sequence[str]) -> None:

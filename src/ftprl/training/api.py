@@ -14,6 +14,7 @@ from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster import reading
 from ftprl.data.files import STDIN, STDOUT
+from ftprl.data.labels import check_no_missing
 from ftprl.errors import FtprlError, Interrupted, InvalidInput, warn
 from ftprl.options import BY_NAME, TrainOptions
 from ftprl.options.checks import check_together
@@ -78,6 +79,8 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
     resume, receipt, classes, names, admit, cache, events, output, checkpoint, predictions = (
         arguments[name] for name in _NAMED_HERE
     )
+    if y is not None:
+        check_no_missing(y)
     lines = None if predictions in (None, STDOUT) else predictions
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
     for name, path in targets.items():
