@@ -322,7 +322,7 @@ class NameTable:
 # ---- readers ----
 
 ColumnCounts = tuple[
-    int, int, int, int, int, int, int, int, int, int, int, float, float, int, int, bytes, list[float]
+    int, int, int, int, int, int, int, int, int, int, int, int, int, int, float, float, int, int, bytes, list[float]
 ]  # of `ftprl.data.columns.ColumnSample`
 
 class Parser:

@@ -164,8 +164,9 @@ nb::tuple ftprl::bindings::tuple_of(const ftprl::ColumnSample& sample) {
     for (const double value : sample.values) values.append(value);
     const nb::bytes example(sample.example.data(), sample.example.size());
     return nb::make_tuple(sample.cells, sample.empty, sample.absent, sample.numbers, sample.whole, sample.booleans,
-                          sample.dates, sample.times, sample.commas, sample.spaced, sample.distinct.count(), sample.low,
-                          sample.high, sample.first, sample.last, example, values);
+                          sample.dates, sample.times, sample.commas, sample.spaced, sample.signs, sample.slashes,
+                          sample.points, sample.distinct.count(), sample.low, sample.high, sample.first, sample.last,
+                          example, values);
 }
 
 void ftprl::bindings::bind_frames(nb::module_& m) {

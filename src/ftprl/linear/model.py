@@ -109,6 +109,8 @@ class Model:
             ),
             ("cells in use", f"{self.occupied:,} of {spec.dim:,}"),
         ]
+        if self.positive is not None:
+            rows.append(("positive label", self.positive))
         if (check := self.history.get("check")) is not None:
             rows.append(("saved model", checked(spec.loss, check)))
         rows += [("warning", caution.text) for caution in self.cautions]
@@ -159,10 +161,23 @@ class Model:
     def classes(self) -> tuple[Label, ...] | None:
         """The labels of the classes, numbers or text, in the order of their columns; None with a loss of one score.
 
+        With two classes and one score, `positive` is the label whose probability is predicted.
+
         A class is there once a row of it was learned, or if it was declared. Whole numbers are ints, unless another
         label has a fraction.
         """
         return None if self.class_table is None else whole_as_ints(self.class_table.labels[: self.engine.classes])
+
+    @property
+    def positive(self) -> str | None:
+        """The label that counts as 1, of which predictions are the probability; None for a loss without two classes.
+
+        If training named none it is 1 against 0 or -1, yes against no, or true against false, whatever the data has.
+        """
+        if not self.engine.spec.scalar_loss().binary:
+            return None
+        named = self.reading.get("positive")
+        return "1, yes or true" if named is None else str(named)
 
     @property
     def class_names(self) -> list[str]:
@@ -414,9 +429,12 @@ class Model:
             warn(f"of the training of this model: {caution.text}")
         if self.class_table is not None:
             return evaluate_classes(systems.blocks(), systems.predictors[0].name, self.class_names, by=by)
-        return evaluate_predictions(
+        result = evaluate_predictions(
             systems.blocks(), systems.predictors[0].name, systems.loss, thresholds=thresholds, by=by
         )
+        for caution in systems.of_labels:
+            warn(caution.text)
+        return result
 
     def mean(self, scores: Vector) -> Vector:
         """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself.

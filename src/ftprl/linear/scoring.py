@@ -103,6 +103,7 @@ class SharedScores:
     def __init__(self, name: str, model: Model, *, matrix: bool = False) -> None:
         self._name, self._model, self._matrix = name, model, matrix
         self._waiting: deque[Vector] = deque()
+        self._positives = self._labels = False  # whether there were any
 
     @property
     def name(self) -> str:
@@ -118,7 +119,21 @@ class SharedScores:
         """The rows of a source, each block scored as it passes."""
         for rows, scores in _with_gaps(source, self._model, self._matrix):
             self._waiting.append(scores)
+            self._labels = self._labels or bool((rows.y == rows.y).any())
+            self._positives = self._positives or bool((rows.y > 0.0).any())
             yield rows
+
+    @property
+    def of_labels(self) -> list[Caution]:
+        """The warning of labels none of which is the one that the model calls positive; once the rows have passed."""
+        positive = self._model.reading.get("positive")
+        if positive is None or self._positives or not self._labels:
+            return []
+        text = (
+            f"no label is {positive!r}, the positive one of this model: every row counted as negative; check that the"
+            " labels are written as in training"
+        )
+        return [Caution("no positive", text)]
 
     def scores(self) -> Iterator[Vector]:
         """Those of the blocks that have passed."""
@@ -150,6 +165,11 @@ class Systems:
         return [
             one for predictor in self.predictors if isinstance(predictor, SharedScores) for one in predictor.cautions
         ]
+
+    @property
+    def of_labels(self) -> list[Caution]:
+        """What is wrong with the labels of the rows that have passed."""
+        return [one for system in self.predictors if isinstance(system, SharedScores) for one in system.of_labels]
 
     def blocks(self) -> Iterator[Block]:
         """Labels, weights, scores and groups."""
