@@ -427,11 +427,15 @@ class Model:
         systems = Systems.of_model(self, source, data, by)
         for caution in self.cautions:
             warn(f"of the training of this model: {caution.text}")
+        result: Evaluation | ClassEvaluation
         if self.class_table is not None:
-            return evaluate_classes(systems.blocks(), systems.predictors[0].name, self.class_names, by=by)
-        result = evaluate_predictions(
-            systems.blocks(), systems.predictors[0].name, systems.loss, thresholds=thresholds, by=by
-        )
+            result = evaluate_classes(systems.blocks(), systems.predictors[0].name, self.class_names, by=by)
+        else:
+            result = evaluate_predictions(
+                systems.blocks(), systems.predictors[0].name, systems.loss, thresholds=thresholds, by=by
+            )
+        if source.bad_rows:
+            warn(f"left out {source.bad_rows} bad rows; the first: {shown(source.first_bad or '')[:400]}")
         for caution in systems.of_labels:
             warn(caution.text)
         return result

@@ -103,6 +103,7 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
             old = Model.load(resume)
             data = readers.as_data(data)
             model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
+        from ftprl.training.cautions import few_classes, of_known_data
         from ftprl.training.event_log import EventLog, settings
         from ftprl.training.passes import best_pass
         from ftprl.training.run import Run
@@ -160,7 +161,11 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
         order=run_settings.order_of_rows,
         check=state.check,
         drawn=run.last_drawn,
-        cautions=tuple(run.cautions()),
+        cautions=(
+            *run.cautions(),
+            *(few_classes(model) if classes is None and resume is None else ()),
+            *of_known_data(model.provenance, source.files),
+        ),
     )
 
 
