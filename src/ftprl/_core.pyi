@@ -322,7 +322,7 @@ class NameTable:
 # ---- readers ----
 
 ColumnCounts = tuple[
-    int, int, int, int, int, int, int, int, int, int, int, float, float, int, int, bytes, list[float]
+    int, int, int, int, int, int, int, int, int, int, int, int, int, int, float, float, int, int, bytes, list[float]
 ]  # of `ftprl.data.columns.ColumnSample`
 
 class Parser:
@@ -367,6 +367,7 @@ class FrameParser(Parser):
     def read(self, start: int, stop: int) -> int: ...
 
 class RecordParser(FrameParser):
+    needs_all_names: bool
     def set_names(self, names: list[tuple[int, bytes]], others: bool) -> None: ...
     def read_records(self, records: list[object], start: int, stop: int) -> int: ...
 
@@ -426,6 +427,7 @@ def parser(
     all_names: bool = False,
     interactions: list[list[bytes]] = ...,
     grams: list[tuple[bytes, int, int, int, int]] = ...,
+    namespaces: list[bytes] | None = None,
 ) -> Parser: ...
 def first_row(data: bytes, last: bool, separator: int, quote: int) -> tuple[list[bytes], int, int] | None: ...
 def look_at(

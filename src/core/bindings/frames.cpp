@@ -164,8 +164,9 @@ nb::tuple ftprl::bindings::tuple_of(const ftprl::ColumnSample& sample) {
     for (const double value : sample.values) values.append(value);
     const nb::bytes example(sample.example.data(), sample.example.size());
     return nb::make_tuple(sample.cells, sample.empty, sample.absent, sample.numbers, sample.whole, sample.booleans,
-                          sample.dates, sample.times, sample.commas, sample.spaced, sample.distinct.count(), sample.low,
-                          sample.high, sample.first, sample.last, example, values);
+                          sample.dates, sample.times, sample.commas, sample.spaced, sample.signs, sample.slashes,
+                          sample.points, sample.distinct.count(), sample.low, sample.high, sample.first, sample.last,
+                          example, values);
 }
 
 void ftprl::bindings::bind_frames(nb::module_& m) {
@@ -180,6 +181,8 @@ void ftprl::bindings::bind_frames(nb::module_& m) {
     nb::class_<DictParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")
         .def("set_names", &set_names, nb::arg("names"), nb::arg("others"),
              "The kind of each known name, and whether others are read by their values.")
+        .def_rw("needs_all_names", &ftprl::bindings::DictParser::needs_all_names,
+                "Whether a dict that lacks a known feature is refused.")
         .def("read_records", &read_records, nb::arg("records"), nb::arg("start"), nb::arg("stop"),
              "Read dicts [start, stop) of a list; returns where it stopped.");
 }

@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,7 +59,8 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
                                            bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
                                            std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
                                            const nb::list& words, int separator, int quote, bool names, bool all_names,
-                                           const nb::list& interactions, const nb::list& grams) {
+                                           const nb::list& interactions, const nb::list& grams,
+                                           const std::optional<nb::list>& namespaces) {
     if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
     if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");
     ftprl::Options options;
@@ -71,6 +74,10 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     options.batch_values = batch_values;
     options.names = names || all_names;
     options.all_names = all_names;
+    options.namespaces = namespaces.has_value();
+    for (nb::handle known : namespaces.value_or(nb::list())) {
+        options.known_namespaces.insert(text_of(nb::cast<nb::bytes>(known)));
+    }
     for (nb::handle product : interactions) {
         std::vector<std::string> terms;
         for (nb::handle term : product) terms.push_back(text_of(nb::cast<nb::bytes>(term)));
@@ -270,6 +277,6 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
           nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),
           nb::arg("quote"), nb::arg("names") = false, nb::arg("all_names") = false,
-          nb::arg("interactions") = nb::list(), nb::arg("grams") = nb::list(),
+          nb::arg("interactions") = nb::list(), nb::arg("grams") = nb::list(), nb::arg("namespaces") = nb::none(),
           "A parser of one format; `names` keeps the names of features, of which `all_names` misses none.");
 }

@@ -14,8 +14,6 @@ namespace {
 
 using Name = RecordParser::Name;
 
-std::string path_of(const std::string& object, nb::handle key) { return object + "." + text_of_key(key); }
-
 nb::str python_text(const std::string& text) { return nb::str(text.data(), text.size()); }
 
 // A dict whose keys are all text and whose values are no dicts: {"a": {"b": 1}} becomes {"a.b": 1}.
@@ -40,7 +38,7 @@ bool add_flat(RecordParser& parser, FlatDict& flat, const nb::dict& items, const
         return false;
     }
     for (const auto& [key, value] : items) {
-        const std::string path = depth == 1 ? text_of_key(key) : path_of(object, key);
+        const std::string path = depth == 1 ? text_of_key(key) : object + parser.joint_of(object) + text_of_key(key);
         if (is_list_of_columns(parser, path, value)) {
             SplitList split;
             if (!split_list(parser, path, value, split)) return false;
@@ -86,7 +84,7 @@ const Name* DictParser::name_of(PyObject* key) {
         return static_cast<const Name*>(PyLong_AsVoidPtr(known));
     }
     const Name* const name = find_name(text_of_key(key));
-    if (keys_.size() < MOST_KEYS && (name == nullptr || name->lasts)) {
+    if (keys_.size() < MOST_KEYS && (name == nullptr ? is_good() : name->lasts)) {
         keys_[key] = nb::steal(PyLong_FromVoidPtr(const_cast<Name*>(name)));
     }
     return name;
@@ -95,6 +93,25 @@ const Name* DictParser::name_of(PyObject* key) {
 void DictParser::forget_order() noexcept {
     for (const Key& known : order_) Py_XDECREF(known.text);
     order_.clear();
+}
+
+// Whether a dict has a key for each feature that is known, or for an object that it may be in. It is refused if not.
+bool DictParser::has_all_names(const nb::dict& items) {
+    for (nb::handle key : names_in_order_) {
+        const std::string name = text_of_key(key);
+        const Name* const known = find_name(name);
+        if (known == nullptr || !makes_features(known->reader.kind) || items.contains(key)) continue;
+        bool is_inside = false;
+        for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+            is_inside = is_inside || items.contains(python_text(name.substr(0, dot)));
+        }
+        for (const auto& [other, value] : items) is_inside = is_inside || text_of_key(other).rfind(name + ".", 0) == 0;
+        if (is_inside) continue;
+        refuse_value("expected a key " + known->reader.name + ", got " + std::to_string(items.size()) +
+                     " others; add it, with None where it is missing");
+        return false;
+    }
+    return true;
 }
 
 // All known names in their order, and then the others: what a record lacks is a missing value, in its place.
@@ -146,7 +163,7 @@ void DictParser::add_inside(const nb::dict& items, const std::string& object, in
     expect_more(copy.size());
     for (nb::handle item : copy) {
         const nb::object value = item[1];
-        const std::string path = path_of(object, item[0]);
+        const std::string path = object + joint_of(object) + text_of_key(item[0]);
         if (PyDict_Check(value.ptr()) && !is_map(path)) {
             add_inside(nb::borrow<nb::dict>(value), path, depth + 1);
         } else if (is_list_of_columns(*this, path, value)) {
@@ -200,6 +217,7 @@ void DictParser::note_keys(const nb::dict& items) {
     const std::size_t names = names_in_order_.size();
     if (names != 0 && names != items.size()) return;
     for (const auto& [key, value] : items) {
+        if (PyDict_Check(value.ptr())) return forget_order();
         const bool is_text = PyUnicode_CheckExact(key.ptr());
         const bool fits = names == 0 || (is_text && order_.size() < names &&
                                          PyUnicode_Compare(names_in_order_[order_.size()].ptr(), key.ptr()) == 0);
@@ -218,6 +236,10 @@ void DictParser::add_dict(std::size_t at, nb::handle record) {
     }
     const auto items = nb::borrow<nb::dict>(record);
     const bool is_same = has_same_keys(items);
+    if (!is_same && needs_all_names) {
+        begin_record(at, 0);
+        if (!has_all_names(items)) return;
+    }
     if (is_same) {
         begin_record(at, items.size());
         add_same_keys();
@@ -239,7 +261,7 @@ void DictParser::add_dict(std::size_t at, nb::handle record) {
         add_items(items, false);
     }
     end_record();
-    if (!is_same) note_keys(items);
+    if (!is_same && is_good()) note_keys(items);
 }
 
 }  // namespace ftprl::bindings

@@ -23,6 +23,8 @@ public:
     // Reads the dict of row `at`; anything else is refused as a bad row.
     void add_dict(std::size_t at, nanobind::handle record);
 
+    bool needs_all_names = false;  // a dict that lacks a known feature is refused
+
 private:
     struct Key {
         PyObject* text = nullptr;  // owned
@@ -33,6 +35,7 @@ private:
 
     // How the values of a key are read; null when they are left out.
     const Name* name_of(PyObject* key);
+    bool has_all_names(const nanobind::dict& items);
     void add_all_names(const nanobind::dict& items);
     void add_items(const nanobind::dict& items, bool only_others);
     void add_inside(const nanobind::dict& items, const std::string& object, int depth);

@@ -57,6 +57,11 @@ public:
 
     void set_rules(Rules rules) { rules_ = std::move(rules); }
 
+    // What stands between the name of an object and a key within it.
+    char joint_of(const std::string& object) const {
+        return options_.namespaces && object.find('^') == std::string::npos ? '^' : '.';
+    }
+
 protected:
     // A feature whose name is known before the cells: that of its column and a suffix.
     struct FixedFeature {
@@ -76,22 +81,46 @@ protected:
         std::vector<double> numbers;  // the edges of buckets, or where the trend of a date begins
     };
 
+    // Where the hash of the features of a column begins, and their name from there: of "user^age", if columns are named
+    // as in VW text, the start of namespace user and "age". The default namespace may be written as "^age".
+    std::pair<std::uint64_t, std::string> own_name(const std::string& column) const {
+        const std::size_t caret = options_.namespaces ? column.find('^') : std::string::npos;
+        if (caret == std::string::npos) return {start_, column};
+        const auto* const name = reinterpret_cast<const Byte*>(column.data());
+        return {caret == 0 ? start_ : hash_start(hash_from(start_, name, caret)), column.substr(caret + 1)};
+    }
+
+    // What is wrong with the namespace of a name: nothing if it is known, or if any is read.
+    std::string foreign_namespace(const std::string& name) const {
+        const auto& known = options_.known_namespaces;
+        const std::size_t caret = name.find('^');
+        if (known.empty() || known.count(caret == std::string::npos ? "" : name.substr(0, caret)) != 0) return {};
+        std::string some;
+        for (auto one = known.begin(); one != known.end() && some.size() < 60; ++one) {
+            some += (some.empty() ? "" : ", ") + (one->empty() ? std::string("one without a name") : "'" + *one + "'");
+        }
+        const auto* const text = reinterpret_cast<const Byte*>(name.data());
+        return "expected a name in a namespace of the model (" + some + "), got " + quoted(text, text + name.size()) +
+               "; write it as 'namespace^name'";
+    }
+
     // What reads a column of this name; `lasts` is whether more rows than the present one may have it.
     ColumnReader reader_of(const Column& column, bool lasts = true) {
         const auto* name = reinterpret_cast<const Byte*>(column.name.data());
-        const std::size_t size = column.name.size();
+        const auto [start, own] = own_name(column.name);
+        const std::size_t size = own.size();
         const auto known = rules_.numbers.find(column.name);
         std::vector<double> numbers = known == rules_.numbers.end() ? std::vector<double>{} : known->second;
         auto fixed = std::make_shared<std::vector<FixedFeature>>();
-        for (const std::string& feature : fixed_features(column, numbers)) {
-            fixed->push_back(FixedFeature{feature.substr(size), hash_of_name(feature)});
+        for (const std::string& feature : fixed_features(Column{column.kind, own}, numbers)) {
+            fixed->push_back(FixedFeature{feature.substr(size), hash_of_name(start, feature)});
         }
         const bool has_suffixes = rules_.marks_missing || !fixed->empty();
         return ColumnReader{column.kind,
-                            quoted(name, name + size),
-                            hash_from(start_, name, size),
-                            hash_of_name(missing_feature(column.name)),
-                            Prefix(start_, column.name + "="),
+                            quoted(name, name + column.name.size()),
+                            hash_of_name(start, own),
+                            hash_of_name(start, missing_feature(own)),
+                            Prefix(start, own + "="),
                             group_of(column.name, lasts, '='),
                             has_suffixes ? group_of(column.name, lasts, '\0') : 0,
                             std::move(fixed),
@@ -251,6 +280,7 @@ protected:
     // The group of a column's features; `joint` stands between its name and the text of a feature.
     std::uint32_t group_of(const std::string& column, bool lasts, char joint) {
         if (!rows.log.is_on()) return 0;
+        if (options_.namespaces && column[0] == '^') return group_of(column.substr(1), lasts, joint);
         const auto size = static_cast<std::uint32_t>(column.size());
         const auto mark = static_cast<Byte>(joint);
         if (!lasts) {
@@ -282,8 +312,8 @@ private:
         }
     }
 
-    std::uint64_t hash_of_name(const std::string& name) const {
-        return hash_from(start_, reinterpret_cast<const Byte*>(name.data()), name.size());
+    static std::uint64_t hash_of_name(std::uint64_t start, const std::string& name) {
+        return hash_from(start, reinterpret_cast<const Byte*>(name.data()), name.size());
     }
 
     Words words_;

@@ -28,13 +28,17 @@ protected:
     // The hashes of "a." and what follows, and those of the first numbers.
     struct ElementReader {
         std::string name;
+        std::uint64_t start;   // of the hashes
+        std::string own_name;  // behind the start
         Prefix inside;
         std::vector<std::uint64_t> number_hashes;
         std::uint32_t group;
     };
 
     ElementReader elements_of(const std::string& name, bool lasts = true) {
-        return ElementReader{name, Prefix(start_, name + "."), {}, group_of(name, lasts, '.')};
+        auto [start, own] = own_name(name);
+        const Prefix inside(start, own + ".");
+        return ElementReader{name, start, std::move(own), inside, {}, group_of(name, lasts, '.')};
     }
 
     // The number at position `i` of a list.
@@ -57,11 +61,11 @@ protected:
 
     // A category with a name.
     void add_named(const ElementReader& reader, const Field& name, const Field& value) {
-        joined_.assign(reader.name).append(1, '.').append(name.data, name.end).append(1, '=');
+        joined_.assign(reader.own_name).append(1, '.').append(name.data, name.end).append(1, '=');
         joined_.append(value.data, value.end);
         const auto* const whole = reinterpret_cast<const Byte*>(joined_.data());
-        const std::size_t before = reader.name.size() + 1, size = joined_.size() - before;
-        rows.add_copied(hash_from(start_, whole, joined_.size()), 1.0, reader.group, whole + before, size);
+        const std::size_t before = reader.own_name.size() + 1, size = joined_.size() - before;
+        rows.add_copied(hash_from(reader.start, whole, joined_.size()), 1.0, reader.group, whole + before, size);
     }
 
     bool refuse_bytes(const ColumnReader& column) {

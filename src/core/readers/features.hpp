@@ -4,6 +4,7 @@
 // behind that: "column=text", "namespace^text". A name is put together when it is recorded for the first time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -53,8 +54,10 @@ public:
     }
     bool keeps_names() const noexcept { return known_.is_allocated(); }
     void set_texts(FeatureTexts& texts) noexcept { texts_ = &texts; }
-    void set_interactions(const Interactions& interactions) {
+    // `in_namespaces`: the names of groups begin with that of a namespace and ^, if they have one.
+    void set_interactions(const Interactions& interactions, bool in_namespaces = false) {
         interactions_ = interactions;
+        in_namespaces_ = in_namespaces;
         is_on_ = is_on_ || interactions_.any();
     }
     bool has_interactions() const noexcept { return interactions_.any(); }
@@ -253,7 +256,14 @@ private:
 
     FeatureGroup with_rules(FeatureGroup group) const {
         const bool is_namespace = group.joint == '^';  // one without a name has no letter
-        if (interactions_.any()) group.terms = interactions_.terms_of(group.name, group.size, is_namespace);
+        if (interactions_.any() && in_namespaces_) {
+            const Byte* const caret = std::find(group.name, group.name + group.size, Byte{'^'});
+            const bool has_one = caret != group.name + group.size;
+            const auto size = has_one ? static_cast<std::size_t>(caret - group.name) : 0;
+            group.terms = interactions_.terms_of(group.name, size, has_one);
+        } else if (interactions_.any()) {
+            group.terms = interactions_.terms_of(group.name, group.size, is_namespace);
+        }
         const bool may_have_grams = is_namespace || group.joint == '=' || (group.joint == 0 && group.size == 0);
         if (grams_.any() && may_have_grams) {
             group.grams = grams_.rule_of(group.name, group.size, group.joint != '=');
@@ -358,6 +368,7 @@ private:
     bool is_complete_ = false;
     FeatureTexts* texts_ = nullptr;
     Interactions interactions_;
+    bool in_namespaces_ = false;
     std::vector<Product> products_;  // those of the row that are not known
     Grams grams_;
     std::uint64_t hash_start_ = 0;

@@ -100,7 +100,8 @@ protected:
 
     // The column within `object` that the model has under this name; null if there is none.
     Node* known_column(Node* object, const std::string& name) {
-        return kinds_.count(object->elements.name + "." + name) != 0 ? node_at(object, name) : nullptr;
+        return kinds_.count(object->elements.name + joint_of(object->elements.name) + name) != 0 ? node_at(object, name)
+                                                                                                 : nullptr;
     }
 
     // The features of a key begin here.
@@ -190,7 +191,7 @@ private:
     }
 
     Node* node_at(Node* object, std::string key) {
-        path_ = object == &root_ ? key : object->elements.name + "." + key;
+        path_ = object == &root_ ? key : object->elements.name + joint_of(object->elements.name) + key;
         // An element of a map is not the column with the same path, such as of a key with a point in it.
         Node* const map = is_map(*object) ? object : object->map;
         auto& nodes = map == nullptr ? nodes_ : map_nodes_;

@@ -130,6 +130,7 @@ private:
         if (scope->role == Node::Role::element) return element_number(*scope, text);
         if (scope->role != Node::Role::column) return entry_number(scope, text);
         if (scope->by_value && !reads_others) return true;
+        if (scope->by_value && is_foreign(*scope)) return false;
         const bool is_numeric = scope->by_value || scope->reader.kind == Kind::numeric;
         if (!is_numeric) {
             char scratch[LONGEST_VALUE];
@@ -214,9 +215,17 @@ private:
 
     // ---- values ----
 
+    // Whether a key is in a namespace that a model of VW text does not have; then the row is refused.
+    bool is_foreign(const Node& node) {
+        const std::string wrong = foreign_namespace(node.elements.name);
+        if (!wrong.empty()) refuse(wrong);
+        return !wrong.empty();
+    }
+
     // A value that is no number, or a number of another kind than numeric.
     bool field(Node& node, const Field& field, std::ptrdiff_t position) {
         if (node.by_value && !reads_others) return true;
+        if (node.by_value && is_foreign(node)) return false;
         switch (node.by_value ? Kind::categorical : node.reader.kind) {
             case Kind::label:
                 return label(node.reader, field, y_);

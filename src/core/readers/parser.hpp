@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,8 @@ struct Options {
     bool all_names = false;  // and miss none of them
     Interactions interactions;
     Grams grams;
+    bool namespaces = false;  // columns and keys are named as features of VW text: "user^age" is age in namespace user
+    std::set<std::string> known_namespaces;  // others are refused, unless there is none
 };
 
 // Where and why reading stopped; line 0 means that it did not.
@@ -46,7 +49,7 @@ public:
           options_(options),
           index_(std::move(index)) {
         if (options.names) rows.log.keep_names(options.all_names);
-        rows.log.set_interactions(options.interactions);
+        rows.log.set_interactions(options.interactions, options.namespaces);
         rows.log.set_grams(options.grams, hash_start(options.seed));
     }
     Parser(const Parser&) = delete;

@@ -70,12 +70,18 @@ public:
     const Name* find_name(const std::string& name) {
         const auto match = names_.find(name);
         if (match != names_.end()) return &match->second;
-        if (!reads_others_) return nullptr;
+        if (!reads_others_ || !has_namespace(name)) return nullptr;
         const bool lasts = names_.size() - known_names_ < MOST_NEW_NAMES;
         Name fresh{reader_of(Column{Column::Kind::numeric, name}, lasts), true, lasts};
         if (lasts) return &names_.emplace(name, std::move(fresh)).first->second;
         passing_.assign(1, std::move(fresh));
         return &passing_.front();
+    }
+    // Whether the namespace of a name is one that is known; the record is refused if it is not.
+    bool has_namespace(const std::string& name) {
+        const std::string wrong = foreign_namespace(name);
+        if (!wrong.empty()) refuse_value(wrong);
+        return wrong.empty();
     }
     // Whether its kind was set.
     bool knows(const std::string& name) const {
@@ -183,6 +189,8 @@ public:
         if (is_good_) refuse(std::move(message));
         is_good_ = false;
     }
+
+    bool is_good() const noexcept { return is_good_; }  // the current record, so far
 
     void end_record() {
         for (FrameColumn& column : columns_) {

@@ -56,9 +56,12 @@ struct ColumnSample {
     std::int64_t whole = 0;     // numbers without a fraction
     std::int64_t booleans = 0;  // true, false, 1 or 0
     std::int64_t dates = 0;
-    std::int64_t times = 0;   // dates with another time than midnight
-    std::int64_t commas = 0;  // numbers with a decimal comma
-    std::int64_t spaced = 0;  // text with a blank inside
+    std::int64_t times = 0;    // dates with another time than midnight
+    std::int64_t commas = 0;   // numbers with a decimal comma
+    std::int64_t spaced = 0;   // text with a blank inside
+    std::int64_t signs = 0;    // numbers with a sign of a currency or of percent
+    std::int64_t slashes = 0;  // dates with slashes or points, such as 31/12/2024
+    std::int64_t points = 0;   // whole numbers with a decimal point, such as 1.0
     DistinctCounter distinct;
     double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
     std::int64_t first = LAST_SECOND, last = FIRST_SECOND;  // of the dates
@@ -80,6 +83,8 @@ struct ColumnSample {
         if (example.empty()) set_example(field);
         double number = 0.0;
         const Parsed parsed = parse_number(field.data, field.end, number);
+        if (parsed == Parsed::ok && number == std::floor(number) && find(field.data, field.end, '.') != field.end)
+            ++points;
         if (parsed != Parsed::malformed) return add_number(parsed == Parsed::ok, number);
         add_word(field);
     }
@@ -99,8 +104,8 @@ struct ColumnSample {
 
     // The same cell several times.
     void add(const Field& cell, std::int64_t times_met) {
-        std::int64_t* const counts[] = {&cells,    &empty, &absent, &numbers, &whole,
-                                        &booleans, &dates, &times,  &commas,  &spaced};
+        std::int64_t* const counts[] = {&cells, &empty,  &absent, &numbers, &whole,   &booleans, &dates,
+                                        &times, &commas, &spaced, &signs,   &slashes, &points};
         std::int64_t before[std::size(counts)];
         for (std::size_t i = 0; i < std::size(counts); ++i) before[i] = *counts[i];
         const std::size_t kept = values.size();
@@ -160,6 +165,44 @@ private:
             if (parse_number(p, p + size, number) == Parsed::ok) ++commas;
         }
         if (find(field.data, field.end, ' ') != field.end) ++spaced;
+        if (is_slashed_date(field)) ++slashes;
+        if (is_number_with_sign(field)) ++signs;
+    }
+
+    // 31/12/2024, 12/31/24, 31.12.2024: which number is the month cannot be told.
+    static bool is_slashed_date(const Field& field) {
+        std::size_t parts = 0, digits = 0;
+        Byte mark = 0;
+        for (const Byte* p = field.data; p != field.end && *p != ' '; ++p) {
+            if (detail::is_digit(*p)) {
+                if (++digits > 4) return false;
+            } else if ((*p == '/' || *p == '.') && digits != 0 && digits <= 2 && (mark == 0 || *p == mark)) {
+                mark = *p;
+                ++parts;
+                digits = 0;
+            } else {
+                return false;
+            }
+        }
+        return parts == 2 && (digits == 2 || digits == 4);
+    }
+
+    // $1,200.50 or 3.5 %.
+    static bool is_number_with_sign(const Field& field) {
+        static constexpr const char* signs[] = {"$", "%", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5"};
+        std::string text(field.data, field.end);
+        bool has_sign = false;
+        for (const char* sign : signs) {
+            const std::size_t at = text.find(sign);
+            if (at == std::string::npos) continue;
+            text.erase(at, std::strlen(sign));
+            has_sign = true;
+        }
+        if (!has_sign) return false;
+        text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ' ' || c == ','; }), text.end());
+        double number = 0.0;
+        const auto* p = reinterpret_cast<const Byte*>(text.data());
+        return !text.empty() && parse_number(p, p + text.size(), number) == Parsed::ok;
     }
 };
 

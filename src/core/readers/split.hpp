@@ -115,7 +115,8 @@ inline bool is_absent(const Field& field) {
     if (size > 4) return false;
     std::string lower(field.data, field.end);
     for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    return lower == "na" || lower == "nan" || lower == "n/a" || lower == "#n/a" || lower == "null" || lower == "none";
+    return lower == "na" || lower == "nan" || lower == "n/a" || lower == "#n/a" || lower == "null" || lower == "none" ||
+           lower == "?";
 }
 
 }  // namespace ftprl

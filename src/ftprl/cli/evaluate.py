@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,5 @@ def evaluate(
     print(line(result.to_dict()) if as_json else result)
     warn_of_bad_rows(opened.source.bad_rows, opened.source.first_bad)
     repeat(opened.cautions)
+    for caution in opened.of_labels:
+        print(f"ftprl: {caution.text}", file=sys.stderr)

@@ -85,6 +85,8 @@ def _table(facts: dict[str, Any]) -> list[str]:
     ]
     if reading:
         lines.append(f"{'read as':<14} {reading.get('format')}, hash seed {reading.get('seed')}")
+    if facts["positive"] is not None:
+        lines.append(f"{'positive':<14} {shown(facts['positive'])}: predictions are its probability")
     columns = reading.get("columns") or {}
     lines += kind_lines({name: columns[name] for name in sorted(columns, key=_by_number)}, 14, 20)
     lines += _sampled(columns, reading.get("sampled") or {})

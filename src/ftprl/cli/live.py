@@ -110,19 +110,22 @@ class _Table(_Warnings):
         if kind == "end" and event.get("reading") is not None:
             self._line(_workers(event["reading"], event["seconds"]))
         if kind in ("progress", "end") and event.get("confidence") is not None:
-            self._expect(RunConfidence.from_dict(event["confidence"]), is_end=kind == "end")
+            self._expect(RunConfidence.from_dict(event["confidence"]), event.get("rows_of_runs"), is_end=kind == "end")
 
     def _compared(self, loss: float, baseline: float | None, improvement: float | None) -> str:
         return compared(loss, baseline, improvement, rmse=self._has_rmse, deviance=self._has_deviance)
 
-    def _expect(self, confidence: RunConfidence, *, is_end: bool) -> None:
-        """At the end what to expect of rows to come, and on the way a line when the loss has risen."""
+    def _expect(self, confidence: RunConfidence, runs: int | None, *, is_end: bool) -> None:
+        """At the end what to expect of rows to come, and on the way a line when the loss has risen.
+
+        In the order of the data the intervals go on from run to run: `runs` is the number of the rows of all.
+        """
         drift = confidence.drift
         if drift is not None and drift.alarm and not self._has_alarm:
             self._has_alarm = True
             self._line(f"drift: {drift.text()}")
         if is_end:
-            self._line(confidence.line())
+            self._line(confidence.line() + ("" if runs is None else f" (over the {runs:,} rows of all runs)"))
 
     def _head(self) -> str:
         beside = [name for name, has in (("RMSE", self._has_rmse), ("deviance", self._has_deviance)) if has]

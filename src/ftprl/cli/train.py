@@ -46,15 +46,14 @@ def train(data: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> 
     from ftprl.runlog.events import line
     from ftprl.runlog.rows import checked
 
-    if not quiet and options["classes"] is None and options["resume"] is None:
-        _suggest_classes(run.model)
     if not quiet:
         print(f"{run}; wrote {options['output']}", file=sys.stderr)
         if run.check is not None:
             print(checked(run.model.engine.spec.loss, run.check.to_dict()), file=sys.stderr)
         _report_sparsity(run.model)
     for caution in run.cautions:
-        if not caution.is_of_data:  # these were shown before the first row
+        # Those of the data were shown before the first row; that of classes is no more than a hint.
+        if not (caution.is_of_data or (quiet and caution.kind == "few classes")):
             print(f"ftprl: {as_typed(caution.text, caution.options)}", file=sys.stderr)
     if as_json:
         print(line({**run.to_dict(), "above_baseline": run.progressive.above_baseline}))
@@ -89,14 +88,3 @@ def _report_sparsity(model: Model) -> None:
         small = model.compact().size_in_bytes()
         text = f"{nonzero} of {model.occupied} weights are not 0; {size} bytes, or {small} with --compact"
     print(text, file=sys.stderr)
-
-
-def _suggest_classes(model: Model) -> None:
-    """Print a line about classes that were expected and never came: each was given a probability in every row."""
-    most, known = model.engine.spec.classes, len(model.classes or ())
-    if 1 < known < most:
-        print(
-            f"ftprl: {known} classes were met, and up to {most} were expected; if these are all, --classes {known}"
-            " predicts better",
-            file=sys.stderr,
-        )

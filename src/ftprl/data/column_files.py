@@ -211,13 +211,14 @@ class FileTables(TableReader):
         self, number: int, first: int, stop: int | None = None, *, threads: bool = False
     ) -> Iterator[TableRows]:
         file, name, kinds = self.files[number], shown(self.files[number]), self.plan.kinds or {}
+        other = "numeric" if self.plan.is_open else "ignore"
         categories = [name for name, kind in kinds.items() if kind == "categorical"]
         with closing(ColumnFile(file, self.plan.format, categories)) as opened:
             keys = {key: one for key, one in partitions.keys_of(file).items() if key not in opened.schema.names}
             flat_schema(opened, name)  # refuses columns that occur twice
             names = nested.fitted_names(opened.schema, kinds)
             frames.check_columns([*(one for one, _ in names), *keys], kinds, optional_kinds(self.plan), name)
-            columns = list(dict.fromkeys(column for one, column in names if kinds.get(one, "ignore") != "ignore"))
+            columns = list(dict.fromkeys(column for one, column in names if kinds.get(one, other) != "ignore"))
             for group in range(first, opened.groups if stop is None else stop):
                 start, origin = 0, f"{name}: {opened.part} {group}"
                 for batch in opened.batches(group, columns, threads=threads):

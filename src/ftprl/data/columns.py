@@ -37,6 +37,9 @@ class ColumnSample(NamedTuple):
     times: int = 0  # dates with another time than midnight
     commas: int = 0  # numbers with a decimal comma
     spaced: int = 0
+    signs: int = 0  # numbers with a sign such as $ or %
+    slashes: int = 0  # dates such as 31/12/2024
+    points: int = 0  # whole numbers such as 1.0
     distinct: int = 0
     low: float = 0.0
     high: float = 0.0
@@ -86,7 +89,7 @@ class ColumnProfile(NamedTuple):
     features: str
     looks_like_identifier: bool = False
     looks_like_text: bool = False
-    looks_like_numbers: bool = False  # with commas
+    hint: str = ""  # what values read as categories look like, and what to do
 
     def to_dict(self) -> dict[str, Any]:
         """The column as JSON values."""
@@ -97,11 +100,8 @@ class ColumnProfile(NamedTuple):
     def advice(self) -> str | None:
         """What may be better for the column."""
         name = shown(self.name)[:40]
-        if self.looks_like_numbers:
-            return (
-                f"column {name!r} looks like numbers with commas, such as {self.example!r}, which are read as"
-                " categories; remove the commas, or write decimal points"
-            )
+        if self.hint:
+            return f"column {name!r} {self.hint}"
         if self.looks_like_text and not self.looks_like_identifier:
             return (
                 f"column {name!r} looks like text: {self.distinct} different values in the sample, most of several"
@@ -267,8 +267,23 @@ def profile(name: str, kind: str, sample: ColumnSample, numbers: Sequence[float]
         _features(name, kind, numbers),
         is_identifier,
         (is_identifier or is_varied) and 2 * sample.spaced > sample.present,
-        kind == "categorical" and sample.commas > 0 and sample.commas + sample.numbers == sample.present,
+        _hint(sample) if kind == "categorical" else "",
     )
+
+
+def _hint(sample: ColumnSample) -> str:
+    """What the values of a column of categories look like: the first, or all of them, are of another kind."""
+    example, rest = shown(sample.example), "which are read as categories"
+    for count, what, remedy in (
+        (sample.commas, "numbers with commas", "remove the commas, or write decimal points"),
+        (sample.signs, "numbers with signs", "remove the signs"),
+        (sample.slashes, "dates", "write year-month-day, as in 2024-12-31"),
+    ):
+        if count > 0 and count + sample.numbers + (sample.dates if what == "dates" else 0) == sample.present:
+            return f"looks like {what}, such as {example!r}, {rest}; {remedy}"
+    if 0 < sample.points < sample.whole:
+        return "has whole numbers in two spellings, such as 1 and 1.0, which are two categories; write one of them"
+    return ""
 
 
 def _example(kind: str, sample: ColumnSample) -> str:

@@ -62,6 +62,7 @@ OBJECT_FORMATS = (
 _UNNAMED = (
     "dim",
     "dtype",
+    "features",
     "interactions",
     *NAMES,
     "intercept",
@@ -114,6 +115,11 @@ def open(data: Any, **settings: Unpack[OpenOptions]) -> Source:
     names
         Keep the names of features, for a model that shows them: `Batch.names`. With "all" none is missed, as bounds by
         name need it; otherwise one in some thousands may be.
+    namespaces
+        Name columns and keys as features of VW text: `user^age`, or `{"user": {"age": 30}}`. Other namespaces than
+        these are refused, if there are any here.
+    features
+        For arrays and matrices: how many columns they need to have.
 
     Examples
     --------
@@ -173,10 +179,15 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
             f" pass {tables} files, a data frame, or dicts.",
             option="format",
         )
-    if kept == "vw" and wanted in TABLES and wanted not in ("csv", "tsv"):  # a feature is what its name and value say
-        own = {name: value for name, value in reading.items() if name in _UNNAMED}
-        return own | {"format": wanted} | ({"columns": {}} if wanted == JSON_LINES else {})
+    if kept == "vw" and wanted in TABLES and wanted not in ("csv", "tsv"):
+        return _settings_of_features(reading, str(wanted))
     return dict(reading) | ({"format": wanted} if kept == ARRAYS else {})
+
+
+def _settings_of_features(reading: Mapping[str, Any], format: str) -> dict[str, Any]:
+    """Return the settings for named values of a model of VW text: a feature is what its name and value say."""
+    own = {name: value for name, value in reading.items() if name in _UNNAMED}
+    return {**own, "format": format, "columns": {}, "missing": "ignore", "namespaces": ()}
 
 
 def _check_order(reading: Mapping[str, Any], data: Any, format: str | None) -> None:
@@ -225,7 +236,9 @@ def _settings_for_object(reading: Mapping[str, Any], known: ObjectFormat) -> dic
     if known.models_of is not _NAMED:
         return settings
     columns = reading.get("columns")
-    if columns is None:  # of VW text: a feature is what its name and value say
+    if kept == "vw":
+        return _settings_of_features(reading, RECORDS)
+    if columns is None:  # a model that was made by hand may not say how its data is read
         return {**settings, "format": RECORDS}
     return {
         **settings,

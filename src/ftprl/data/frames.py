@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import sample_cells
@@ -11,7 +11,6 @@ from ftprl.data import nested
 from ftprl.data.arrow_tables import NO_TEXT_OF, TEXT_OF, table_of_pandas, table_of_stream
 from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
-from ftprl.data.options import RECORDS
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed, nearest
@@ -258,8 +257,10 @@ def arranged(
     A column that the plan does not know is left out or, of rows that may have any names, read by its type. `shapes` are
     those of the first part of the data.
     """
-    kinds, is_open = plan.kinds or {}, plan.format == RECORDS
+    kinds, is_open = plan.kinds or {}, plan.is_open
     flat = nested.fitted_columns(batch, kinds, is_open=is_open)
+    if plan.namespaces is not None:
+        flat = nested.in_namespaces(flat, batch.schema, kinds, plan.namespaces, origin)
     check_columns([name for name, _ in flat], kinds, optional, origin)
     for name, cells in flat if shapes else ():
         check_shape(name, nested.shape_of(cells.type), str(cells.type), kinds, shapes or {}, origin)
@@ -325,6 +326,19 @@ def check_columns(names: Sequence[str], kinds: Mapping[str, str], optional: Sequ
             raise BadFormat(
                 f"{origin}: expected a column {shown(name)[:40]!r}, got the columns {listed(names)}; add it."
             )
+
+
+def check_unknown(schema: pa.Schema, plan: Plan, listed: Collection[str] = ()) -> list[str]:
+    """Warn of columns that a model does not know, but for those that were listed; returns them."""
+    from ftprl.data.records import warn_of_unknown
+
+    kinds = plan.kinds or {}
+    if not kinds or plan.columns is None or (plan.is_open and plan.columns.missing == "ignore"):
+        return []
+    names = [name for name, _ in nested.fitted_names(schema, kinds)]
+    unknown = [name for name in names if name not in kinds and name not in listed]
+    warn_of_unknown(unknown, "columns", is_open=plan.is_open)
+    return unknown
 
 
 def shapes_of(heads: Sequence[ColumnHead]) -> dict[str, str]:

@@ -160,6 +160,27 @@ def plain_label(label: Any) -> str | float:
     return float(label) + 0.0
 
 
+def check_no_missing(y: Any) -> None:
+    """Refuse labels beside the data of which one is missing: NaN or None."""
+    array = np.asarray(y)
+    if array.ndim != 1 or array.dtype.kind not in "fO":
+        return
+    missing = array != array if array.dtype.kind == "f" else np.array([_is_missing(one) for one in array], dtype=bool)
+    if missing.any():
+        at = int(np.argmax(missing))
+        count = int(missing.sum())
+        raise InvalidInput(
+            f"y= needs a label for each row, got {array[at]!s:.20} in row {at}"
+            + (f" and {count - 1} more" if count > 1 else "")
+            + "; leave these rows out."
+        )
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a label is none: None, NaN, NaT, or NA of pandas, which does not compare."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
 _FIRST_CODE = 2.0**1000  # no number of a label is as large
 
 

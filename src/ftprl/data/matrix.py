@@ -39,6 +39,7 @@ def open_object(data: Any, options: ReadingOptions) -> MemorySource:
         return _open_parts(data, options)
     matrix = _rows_of(data)
     rows, columns = matrix.shape
+    options = _with_columns(options, columns)
     dim = checked_dim(max(2, columns), options)
     y, texts = _labels_of(options, rows)
     weight = np.ones(rows) if options.weight is None else _column("weight", options.weight, rows)
@@ -49,6 +50,15 @@ def open_object(data: Any, options: ReadingOptions) -> MemorySource:
         label_rule([y], options),
         options,
     )
+
+
+def _with_columns(options: ReadingOptions, columns: int) -> ReadingOptions:
+    """The options with the number of columns, which has to be that of the training data."""
+    if options.features not in (None, columns):
+        raise InvalidInput(
+            f"data needs {options.features} columns as in training, got {columns}; pass the same columns."
+        )
+    return options._replace(features=columns)
 
 
 def _labels_of(options: ReadingOptions, rows: int) -> tuple[Vector, Mapping[float, str]]:
@@ -76,6 +86,7 @@ def _labels_of(options: ReadingOptions, rows: int) -> tuple[Vector, Mapping[floa
 def _open_parts(data: Parts, options: ReadingOptions) -> MemorySource:
     """Arrays or matrices in parts; all of them have as many columns as the first."""
     columns = _rows_of(data.sample).shape[1]
+    options = _with_columns(options, columns)
     dim = checked_dim(max(2, columns), options)
     whole = [None if value is None else check.array(name, value) for name, value in _beside(options)]
 

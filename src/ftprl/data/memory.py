@@ -161,6 +161,7 @@ class MemorySource(RowSource):
             "dtype": options.dtype,
             "loss": options.loss,
             "positive": options.positive_label,
+            **({} if options.features is None else {"features": options.features}),
         }
 
 

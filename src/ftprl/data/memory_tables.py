@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl.data import frames, nested, records
-from ftprl.data.columns import ColumnPlan, settle
+from ftprl.data.columns import FEATURES, ColumnPlan, settle
 from ftprl.data.files import shown
 from ftprl.data.interactions import checked
+from ftprl.data.labels import plain_label
 from ftprl.data.options import FRAME, LONGEST_USUAL_ROW, RECORDS, ReadingOptions
 from ftprl.data.parts import ORIGIN, Parts, are_records, split
 from ftprl.data.plan import BATCH_ROWS, Plan, plan_of
@@ -20,6 +21,8 @@ from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_MANY_LABELS = 20  # that are the same as the values of a column by no accident
 
 
 @final
@@ -75,7 +78,7 @@ class MemoryTables(TableReader):
     ) -> Iterator[TableRows]:
         if frames.is_frame(data):
             origin = f"{ORIGIN}: element {number}" if number else ORIGIN
-            is_open = self.plan.format == RECORDS
+            is_open = self.plan.is_open
             optional = KINDS if is_open else optional_kinds(self.plan)
             shapes = self._shapes if number else None
             for batch in frames.table_of(data).to_batches():
@@ -162,7 +165,14 @@ def open_frames(data: Any, options: ReadingOptions) -> TableSource:
         fields = nested.flat_fields(table.schema)
         heads = frames.heads_of(*frames.with_types(fields, _first_cells(table), others))
         columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
+        if "label" in vectors:
+            free = _free_features(columns, named)
+            some = {name: cells for name, cells in _first_cells(table).items() if name in free}
+            check_no_label(some, vectors["label"].cells.slice(0, SAMPLE_ROWS).to_pylist())
         shapes = frames.shapes_of(heads)
+    else:
+        plan = plan_of(options, options.format or FRAME)._replace(columns=columns)
+        frames.check_unknown(table.schema, plan)
     label = frames.label_of(columns.kinds)
 
     def texts() -> list[str]:
@@ -201,9 +211,50 @@ def open_records(data: Parts, options: ReadingOptions) -> TableSource:
             frames.for_structures(named.kinds(), list(samples), "")
             checked(plan_of(options, RECORDS).interactions, kinds)
         columns = settle(kinds, samples, named.bucket, options.missing or ("ignore" if is_sparse else None))
+        if "label" in vectors:
+            free = {name: name for name in _free_features(columns, named)}
+            labels = vectors["label"].cells.slice(0, SAMPLE_ROWS).to_pylist()
+            check_no_label(free, labels, lambda name: [row.get(name) for row in sample])
+    elif columns.kinds and (options.format != RECORDS or options.missing != "ignore"):
+        records.check_keys(sample, columns.kinds, is_open=options.format == RECORDS)
     label = frames.label_of(columns.kinds)
     texts = _own_texts(vectors, own_y) or (lambda: records.label_texts(sample, label))
     return _source(data, options, RECORDS, columns, vectors, texts)
+
+
+def _free_features(columns: ColumnPlan, named: NamedColumns) -> set[str]:
+    """The columns of features whose kind nobody named."""
+    return {name for name, kind in columns.kinds.items() if kind in FEATURES} - set(named.kinds())
+
+
+def check_no_label(
+    cells: Mapping[str, Any], labels: Sequence[Any], values_of: Callable[[Any], list[Any]] | None = None
+) -> None:
+    """Refuse data that has the labels in a column, too: a model would learn the label from itself.
+
+    In more than a few rows that is no accident. `cells` has those of the columns of features whose kind nobody named.
+    """
+    values_of = values_of or (lambda own: list(own.to_pylist()))
+    wanted = [_plain(value) for value in labels[:SAMPLE_ROWS]]
+    if len(wanted) < _MANY_LABELS or len(set(wanted)) < 2:
+        return
+    for name, own in cells.items():
+        head = values_of(own[:_MANY_LABELS] if hasattr(own, "slice") else own)[:_MANY_LABELS]
+        if [_plain(value) for value in head] != wanted[:_MANY_LABELS]:
+            continue
+        if [_plain(value) for value in values_of(own)[:SAMPLE_ROWS]] == wanted:
+            raise InvalidInput(
+                f"y= needs labels that are no column of the data, got those of column {shown(name)[:40]!r}; drop it, or"
+                " name its kind, such as categorical=, if it is a feature.",
+                option="categorical",
+            )
+
+
+def _plain(value: Any) -> Any:
+    """A label in one spelling, whatever its type."""
+    is_plain = isinstance(value, str | bytes | bool | int | float)
+    label = plain_label(value) if is_plain else value
+    return {"true": 1.0, "false": 0.0}.get(label, label) if isinstance(label, str) else label
 
 
 def _own_texts(vectors: Mapping[str, RowVectors], own_y: Any) -> Callable[[], list[str]] | None:

@@ -60,6 +60,31 @@ def has_inside(kinds: Mapping[str, str], name: str) -> bool:
     return any(other.startswith(f"{name}.") for other in kinds)
 
 
+def in_namespaces(
+    columns: Sequence[tuple[str, pa.Array]],
+    schema: pa.Schema,
+    kinds: Mapping[str, str],
+    known: Sequence[str],
+    origin: str,
+) -> list[tuple[str, pa.Array]]:
+    """Return columns with the names of features of VW text: the field `age` of a structure `user` is `user^age`."""
+    from pyarrow import types
+
+    outer = [field.name for field in schema if types.is_struct(field.type) and "^" not in field.name]
+    named = []
+    for name, cells in columns:
+        owner = next((one for one in outer if name.startswith(f"{one}.")), None)
+        named.append((name if owner is None else f"{owner}^{name[len(owner) + 1 :]}", cells))
+    for name, _ in named:
+        if known and name not in kinds and name.rpartition("^")[0].partition("^")[0] not in known:
+            some = ", ".join(repr(one) if one else "one without a name" for one in known[:6])
+            raise InvalidInput(
+                f"{origin}: expected names in a namespace of the model ({some}), got column {shown(name)[:40]!r}; write"
+                " it as 'namespace^name', or drop it."
+            )
+    return named
+
+
 def _is_known_as_map(name: str, kinds: Mapping[str, str]) -> bool:
     """Whether a structure stands where a model has one column: a map, whose names are the fields."""
     return kinds.get(name) in KINDS_OF_LISTS and not has_inside(kinds, name)

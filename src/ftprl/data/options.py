@@ -51,6 +51,8 @@ class OpenOptions(DataOptions, total=False):
     dtype: str
     block_size: int
     names: bool | str
+    namespaces: Sequence[str] | None
+    features: int | None
 
 
 @final
@@ -91,6 +93,8 @@ class ReadingOptions(NamedTuple):
     ngrams: Any = None
     skips: Any = None
     char_ngrams: Any = None
+    namespaces: Sequence[str] | None = None
+    features: int | None = None
 
     def check(self) -> None:
         """Raise InvalidInput for an option that no data can be read with."""

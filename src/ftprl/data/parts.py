@@ -131,6 +131,18 @@ def split(part: Any) -> tuple[Any, Any, Any]:
     return part if len(part) == 3 else (*part, None)
 
 
+def has_no_labels(data: Any) -> bool:
+    """Whether data in memory has no labels beside it, as batches and parts `(data, y)` have.
+
+    >>> has_no_labels([{"a": 1}]), has_no_labels(Parts([([{"a": 1}], [1])], is_one_shot=False))
+    (True, False)
+    """
+    batches = data if isinstance(data, list) else [data]
+    return not any(isinstance(one, Batch) for one in batches) and not (
+        isinstance(data, Parts) and isinstance(data.first, tuple)
+    )
+
+
 def are_records(data: Any) -> bool:
     """Whether data is a list of dicts, or a part with one."""
     return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], Mapping)

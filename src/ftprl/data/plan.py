@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import Parser, RecordParser, parser
@@ -47,6 +47,7 @@ class Plan(NamedTuple):
     names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
     grams: Grams = NO_GRAMS
+    namespaces: Sequence[str] | None = None  # of keys as in VW text; only these, if there are any
 
     def parser(self) -> Parser:
         """Return a parser of the core for this plan."""
@@ -71,6 +72,7 @@ class Plan(NamedTuple):
             all_names=self.names == "all",
             interactions=as_bytes(self.interactions),
             grams=self.grams.rules(self.kinds),
+            namespaces=None if self.namespaces is None else [name.encode() for name in self.namespaces],
         )
         if self.columns is not None:
             made.set_rules(*self.columns.core_rules)
@@ -80,8 +82,13 @@ class Plan(NamedTuple):
             made.reads_others = self.reads_other_columns
         if isinstance(made, RecordParser):
             names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in kinds]
-            made.set_names(names, self.format == RECORDS)
+            made.set_names(names, self.is_open)
         return made
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rows of tables and dicts may have columns that are not known, which are read by their values."""
+        return self.format == RECORDS or (self.namespaces is not None and self.format != JSON_LINES)
 
     @property
     def kinds(self) -> dict[str, str] | None:
@@ -125,7 +132,7 @@ class Plan(NamedTuple):
         if label is None:
             label = next((name for name, kind in columns.kinds.items() if kind == "label"), "")
         rule = of_values(self.loss, self.positive, label, labels())
-        is_open = self.format in (RECORDS, JSON_LINES)
+        is_open = self.is_open or self.format == JSON_LINES
         checked(self.interactions, None if is_open else columns.kinds)
         ngrams.checked(self.grams, columns.kinds)
         return self._replace(columns=columns, labels=rule)
@@ -153,4 +160,5 @@ def plan_of(options: ReadingOptions, format: str, labels: LabelRule = NUMBERS) -
         names=options.names,
         interactions=parse(options.interactions),
         grams=ngrams.parse(options.ngrams, options.skips, options.char_ngrams),
+        namespaces=options.namespaces,
     )

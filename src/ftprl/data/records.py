@@ -6,17 +6,20 @@ Dicts within a dict and lists are read as the objects and arrays of JSON lines.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from ftprl.data.columns import ColumnSample, kind_of_text
+from ftprl.data.columns import FEATURES, ColumnSample, kind_of_text
 from ftprl.data.frames import sample_of, text_of
+from ftprl.data.nested import DEEPEST, has_inside
 from ftprl.data.options import ReadingOptions, column_name
-from ftprl.data.parts import Parts, are_records
+from ftprl.data.parts import ORIGIN, Parts, are_records
 from ftprl.data.protocol import Source
-from ftprl.data.tables import NamedColumns
+from ftprl.data.tables import NamedColumns, listed
+from ftprl.errors import BadFormat, warn
 
 MOST_NAMES = 5000  # whose kinds are kept in the model
+_FIRST = 100  # rows whose keys are compared with the columns of a model
 
 
 def accepts(data: Any) -> bool:
@@ -78,6 +81,67 @@ def flat_items(row: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, 
             yield from flat_items(value, f"{name}.")
         else:
             yield name, value
+
+
+def unknown_keys(row: Mapping[Any, Any], columns: Mapping[str, str], before: str = "", depth: int = 1) -> Iterator[str]:
+    """The keys that are neither columns nor within one: a map, or a dict that is left out."""
+    for key, value in row.items() if depth <= DEEPEST else ():
+        name = before + (key if isinstance(key, str) else column_name(key))
+        is_column, has_columns = name in columns, has_inside(columns, name)
+        if isinstance(value, dict):
+            if has_columns or not is_column:
+                yield from unknown_keys(value, columns, f"{name}.", depth + 1)
+        elif not is_column and not (has_columns and is_list(value)):
+            yield name
+        elif not is_column:
+            pairs = [element for element in value if isinstance(element, dict)]
+            named = {f"{name}.{pair.get('name', pair.get('key'))}": pair for pair in pairs}
+            yield from (one for one in named if one not in columns)
+            if len(pairs) < len(value):
+                yield name
+
+
+def missing_keys(rows: Sequence[Any], columns: Mapping[str, str]) -> list[str]:
+    """The columns of features that none of these rows has, not even as a missing value or within a dict or a list."""
+    missing = [name for name, kind in columns.items() if kind in FEATURES]
+    for row in rows:
+        if not missing:
+            break
+        if isinstance(row, Mapping):
+            keys = {str(key) for key in row}
+            missing = [name for name in missing if name not in keys and not _is_near(name, keys)]
+    return missing
+
+
+def _is_near(name: str, keys: Set[str]) -> bool:
+    """Whether one of some keys is an object that a column may be in, or is within the column."""
+    outer = (name[:at] for at, letter in enumerate(name) if letter == ".")
+    return any(one in keys for one in outer) or any(key.startswith(f"{name}.") for key in keys)
+
+
+def check_keys(rows: Sequence[Any], columns: Mapping[str, str], *, is_open: bool) -> None:
+    """Refuse dicts that lack a column of the model in every row, and warn of other keys in the first ones.
+
+    Rows of a model of dicts and JSON lines may have any keys, and need at least one that it knows.
+    """
+    missing = missing_keys(rows, columns)
+    features = [name for name, kind in columns.items() if kind in FEATURES]
+    first = [row for row in rows[:_FIRST] if isinstance(row, Mapping)]
+    unknown = list(dict.fromkeys(key for row in first for key in unknown_keys(row, columns)))
+    keys = list(dict.fromkeys(name for row in first for name, _ in flat_items(row)))
+    if missing and (not is_open or (unknown and len(missing) == len(features))):
+        raise BadFormat(
+            f"{ORIGIN}: expected a key {missing[0][:40]!r}, got the keys {listed(keys)}; add it, with None where it is"
+            " missing."
+        )
+    warn_of_unknown(unknown, "keys", is_open=is_open)
+
+
+def warn_of_unknown(names: Sequence[str], what: str, *, is_open: bool) -> None:
+    """Warn of keys or columns of the data that a model does not know."""
+    if names:
+        done = "read by their values, as new features" if is_open else "left out"
+        warn(f"{what} that the model does not know are {done}: {listed(names)}; check their names.")
 
 
 def is_list(value: Any) -> bool:

@@ -257,6 +257,7 @@ class FrameBatches:
         self.plan = plan
         self._parsers: list[TableParser] = []  # that nobody uses now
         self._layouts: dict[pa.Schema, frames.Layout | None] = {}
+        self._listed = set[str]()  # columns that are not known, of which the caller was warned
 
     def batches_of(self, frame: Any) -> list[Batch]:
         """Return the rows of a frame: one batch, unless they have very many features.
@@ -275,6 +276,7 @@ class FrameBatches:
         except KeyError:
             if len(self._layouts) >= _MOST_LAYOUTS:
                 self._layouts.clear()
+            self._listed.update(frames.check_unknown(schema, self.plan, self._listed))
             layout = self._layouts[schema] = frames.layout_of(schema, self.plan.kinds or {})
         parser = self._parsers.pop() if self._parsers else TableParser(self.plan)
         batches, first = list[Batch](), 0

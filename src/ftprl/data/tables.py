@@ -233,6 +233,8 @@ def known_columns(options: ReadingOptions, named: NamedColumns) -> ColumnPlan | 
     if options.columns is None:
         return None
     kinds = named.kinds()
+    if kinds and not options.columns:  # all others are what they are by themselves
+        return known_plan(kinds, options.order, options.sampled, options.missing)
     if kinds:
         other = next(iter(kinds.values()))
         raise InvalidInput(f"columns= has the kind of each column, got {other}= as well; keep one.", option=other)

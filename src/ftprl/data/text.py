@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import Parser, Window
+from ftprl.data.batch import Batch
 from ftprl.data.chunks import BufferPool, Chunk, Started, chunks
 from ftprl.data.digests import check_same_files, ends_of
 from ftprl.data.files import STDIN, SharedFile, Stream, is_compressed, is_uri, lasts, shown
 from ftprl.data.labels import of_numbers
 from ftprl.data.ngrams import NAMES
 from ftprl.data.options import OF_TABLES, ReadingOptions
+from ftprl.data.parts import ORIGIN
 from ftprl.data.plan import Plan, plan_of
 from ftprl.data.source import JobParser, JobSource, Parsed, Place, RemoteJob, check_here
 from ftprl.errors import FtprlError, InvalidInput
@@ -285,6 +287,24 @@ def settled_source(files: tuple[str, ...], settle_by: Callable[[Stream], tuple[P
         stream.close()
         return TextSource(files, plan, None)
     return TextSource(files, plan, (stream, data))
+
+
+def batch_of_lines(lines: Sequence[str | bytes], options: ReadingOptions) -> Batch:
+    """Return rows of VW text or libsvm in memory, a line each."""
+    assert options.format is not None
+    plan = plan_of(options, options.format, of_numbers(options.loss, options.positive_label))
+    encoded = [line.encode("utf-8", "surrogateescape") if isinstance(line, str) else bytes(line) for line in lines]
+    text = bytearray(b"".join(line.rstrip(b"\r\n") + b"\n" for line in encoded))
+    plan = plan._replace(batch_rows=len(lines) + 1, skip_bad_rows=False)
+    parsed = TextParser(plan.parser()).parse(Chunk(0, ORIGIN, block=text, end=len(text)))
+    if (error := parsed.error(1)) is not None:
+        raise type(error)(str(error).replace(", or pass on_bad_row=skip", ""), option=error.options)
+    batches = [*parsed.batches, Batch.from_rows([])]
+    if len(batches[0]) != len(lines):
+        raise InvalidInput(
+            f"rows need to be one line each, got {len(batches[0])} rows in {len(lines)} lines; split them."
+        )
+    return batches[0]
 
 
 def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:

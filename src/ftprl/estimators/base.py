@@ -13,6 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ftprl.data import Source
+from ftprl.data.labels import check_no_missing
+from ftprl.data.memory_tables import check_no_label
+from ftprl.data.options import column_names
+from ftprl.data.tables import SAMPLE_ROWS, listed
 from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_class_weights, mean_weights
@@ -152,7 +156,9 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any = None, *, reset: bool, labelled: bool = True, numeric: bool = False
     ) -> tuple[Any, Any]:
         """Data as it is read: a table with columns of any kind, or an array or a matrix of numbers."""
-        if self._is_table(X):
+        if reset and labelled and is_frame(X) and np.ndim(y) == 1 and len(y) == len(X):
+            self._check_no_label(X, y)
+        if self._is_table(X) or (not reset and is_frame(X) and self._is_fitted_on_table):
             return self._checked_table(X, y, reset=reset)
         if self.categorical or self.text:
             name = "categorical" if self.categorical else "text"
@@ -168,17 +174,28 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         """Whether data is read by the names of its columns: some are no numbers, or are to be read as others."""
         return is_table(X) or (is_frame(X) and bool(self.categorical or self.text))
 
+    @property
+    def _is_fitted_on_table(self) -> bool:
+        """Whether the features are columns that are hashed by name."""
+        models: Sequence[Model] = getattr(self, "models_", ())
+        return any(model.reading.get("columns") is not None for model in models)
+
+    def _check_no_label(self, X: Any, y: Any) -> None:
+        """Refuse a frame that has the labels in a column, too."""
+        chosen = {*column_names(self.categorical or ()), *column_names(self.text or ())}
+        names = [name for name in getattr(X, "column_names", None) or X.columns if str(name) not in chosen]
+        check_no_label({str(name): X[name] for name in names}, np.asarray(y)[:SAMPLE_ROWS].tolist(), _first_values)
+
     def _checked_table(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         names = [str(name) for name in getattr(X, "column_names", None) or X.columns]
         if reset:
             self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         elif names != list(getattr(self, "feature_names_in_", ())):
-            raise ValueError(
-                f"The feature names should match those that were passed during fit: expected"
-                f" {_some(getattr(self, 'feature_names_in_', ()))}, got {_some(names)}; pass the same columns."
-            )
+            raise _mismatch(list(getattr(self, "feature_names_in_", ())), names)
         if y is not None and not len(X):  # as scikit-learn does for arrays
             raise ValueError("Found a table with 0 sample(s) while a minimum of 1 is required; pass some rows.")
+        if y is not None:
+            check_no_missing(y)
         return X, None if y is None else np.asarray(y)
 
     def _weight(self, sample_weight: Any, X: Any) -> Vector | None:
@@ -347,5 +364,17 @@ def _learn_due(model: Model, order: Order) -> None:
         model.engine.learn(due.batch)
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in list(names)[:5]) + (", ..." if len(names) > 5 else "")
+def _first_values(column: Any) -> list[Any]:
+    return list(np.asarray(column[:SAMPLE_ROWS]).tolist())
+
+
+def _mismatch(known: list[str], names: list[str]) -> ValueError:
+    """The error of a table that has not the columns of `fit`, in their order."""
+    lists = (
+        ("missing", [name for name in known if name not in names]),
+        ("unseen", [n for n in names if n not in known]),
+    )
+    wrong = "; ".join(f"{what} {listed(some)}" for what, some in lists if some) or "they are in another order"
+    return ValueError(
+        f"The feature names should match those that were passed during fit: {wrong}; pass X[feature_names_in_]."
+    )

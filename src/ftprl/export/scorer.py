@@ -51,7 +51,7 @@ _ATANH = [
 ]
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _BESIDE = ("ignore", "label", "weight")  # columns that are no features
-_ABSENT = {"", "na", "nan", "n/a", "#n/a", "null", "none"}
+_ABSENT = {"", "na", "nan", "n/a", "#n/a", "null", "none", "?"}
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DATE = re.compile(

@@ -89,6 +89,7 @@ _TABLE: dict[str, Shape] = {
     "missing": one_of("indicator", "ignore"),
     "order": either(nothing, listed(name, MOST_COLUMNS)),
     "sampled": either(nothing, mapping(listed(number(), 1001, 1), MOST_COLUMNS)),
+    "features": whole(),
     "header": either(nothing, flag),
     "other_columns": flag,
     "quote": either(nothing, character),

@@ -193,15 +193,20 @@ class Engine(LearnerState):
         """
         bounds = None if self._bounds is None else self._bounds.table
         row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names, bounds)
-        row.review_row = float(next_review(self.progress.rows, coin=self._spec.coin))
+        row.review_row = self.next_review
         return row
+
+    @property
+    def next_review(self) -> float:
+        """The number of the row after which scales may be dropped next."""
+        return float(next_review(self.progress.rows, coin=self._spec.coin))
 
     def review_one_row(self, row: OneRow) -> None:
         """Drop scales if this is a row number at which it is decided, and note the next one."""
         with self._changing:
             self._seen = False
             self._review_scales()
-            row.review_row = float(next_review(self.progress.rows, coin=self._spec.coin))
+            row.review_row = self.next_review
 
     def weigh(self, batch: Batch, *, losses: Vector, baselines: Vector) -> None:
         """Predict held-out rows and let nothing but the weights of the mixture learn from each, by Bayes' rule.

@@ -14,6 +14,8 @@ from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
+from ftprl.data.formats import are_paths
+from ftprl.data.parts import has_no_labels
 from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory, warn
 from ftprl.linear import model_file
@@ -73,6 +75,7 @@ class Model:
             engine.bounds.is_named = (reading or {})["format"] not in readers.NUMBERED
         self.reading = dict(reading or {})
         self._row_learner: RowLearner | None = None
+        self._known_namespaces: tuple[int, tuple[str, ...]] | None = None  # of so many names
         self._frames: tuple[Engine, FrameBatches | None] | None = None
         self._history: dict[str, Any] = dict(history or {})
         self.checkpoint = None if checkpoint is None else dict(checkpoint)
@@ -106,6 +109,8 @@ class Model:
             ),
             ("cells in use", f"{self.occupied:,} of {spec.dim:,}"),
         ]
+        if self.positive is not None:
+            rows.append(("positive label", self.positive))
         if (check := self.history.get("check")) is not None:
             rows.append(("saved model", checked(spec.loss, check)))
         rows += [("warning", caution.text) for caution in self.cautions]
@@ -156,10 +161,23 @@ class Model:
     def classes(self) -> tuple[Label, ...] | None:
         """The labels of the classes, numbers or text, in the order of their columns; None with a loss of one score.
 
+        With two classes and one score, `positive` is the label whose probability is predicted.
+
         A class is there once a row of it was learned, or if it was declared. Whole numbers are ints, unless another
         label has a fraction.
         """
         return None if self.class_table is None else whole_as_ints(self.class_table.labels[: self.engine.classes])
+
+    @property
+    def positive(self) -> str | None:
+        """The label that counts as 1, of which predictions are the probability; None for a loss without two classes.
+
+        If training named none it is 1 against 0 or -1, yes against no, or true against false, whatever the data has.
+        """
+        if not self.engine.spec.scalar_loss().binary:
+            return None
+        named = self.reading.get("positive")
+        return "1, yes or true" if named is None else str(named)
 
     @property
     def class_names(self) -> list[str]:
@@ -212,6 +230,8 @@ class Model:
         columns = options.get("columns")
         if columns is not None:
             options["columns"] = {name: "ignore" if kind in BESIDE else kind for name, kind in columns.items()}
+        if "namespaces" in options:
+            options["namespaces"] = self._namespaces()
         loss = "squared" if self.class_table is None else self.engine.spec.loss  # any number, or any label at all
         return readers.open(data, **{**options, "loss": loss, "positive": None})
 
@@ -221,7 +241,48 @@ class Model:
         spec = self.engine.spec
         kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **self.reading}
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
+        if "namespaces" in options:
+            options["namespaces"] = self._namespaces()
+        is_beside = options.get("y") is not None or not (are_paths(data) or has_no_labels(data))
+        options = self._with_label(options, is_beside=is_beside)
         return readers.open(data, **{"labelled": True, **options})
+
+    def _with_label(self, options: dict[str, Any], *, is_beside: bool) -> dict[str, Any]:
+        """Reading options with the column of the label, which a model that was trained with `y=` does not know."""
+        columns = options.get("columns")
+        label = options.get("label")
+        if not columns:
+            return options
+        known = next((name for name, kind in columns.items() if kind == "label"), None)
+        if known is None and label is None and not is_beside:
+            raise InvalidInput(
+                "label= needs the column with the labels, which a model that was trained with y= does not know, got"
+                " none; pass its name, or y=.",
+                option="label",
+            )
+        if known is None and columns.get(str(label)) not in (None, "ignore"):
+            raise InvalidInput(
+                f"label= needs a column that is no feature of the model, got {label!r}; pass another.", option="label"
+            )
+        if known is not None and label not in (None, known):
+            raise InvalidInput(f"label= comes from the model, {known!r}, got {label!r}; drop it.", option="label")
+        if known is not None or label is None:
+            return {**options, "label": None}
+        order = options.get("order")
+        new = {} if order is None else {"order": [*(name for name in order if name != label), str(label)]}
+        return {**options, **new, "columns": {**columns, str(label): "label"}, "label": None}
+
+    def _namespaces(self) -> tuple[str, ...]:
+        """The namespaces of the features of a model of VW text, "" for the default one; none if not all are known."""
+        names = self.names
+        if names is None or not names.has_all:
+            return ()
+        if self._known_namespaces is None or self._known_namespaces[0] != len(names):
+            found = {name.partition("^")[:2] for name in names.all()}
+            is_product = "*" if self.reading.get("interactions") else "^"
+            own = {group if caret else "" for group, caret in found if is_product not in group}
+            self._known_namespaces = len(names), tuple(sorted(own))
+        return self._known_namespaces[1]
 
     def predict(self, data: Any, *, raw: bool = False) -> Vector:
         """One mean or probability per row of a batch or of what `open` takes; with `raw` the scores.
@@ -243,6 +304,10 @@ class Model:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
         if isinstance(data, Batch):
             return of_batch(data)
+        if (lines := self._as_lines(data)) is not None:
+            from ftprl.linear.row_input import read_lines
+
+            return of_batch(read_lines(self.reading, self.engine.spec, lines))
         from ftprl.data.frames import is_frame  # most runs do without
 
         is_short = is_frame(data) and hasattr(data, "__len__") and 0 < len(data) <= _ROWS_AT_ONCE
@@ -256,12 +321,24 @@ class Model:
         left_out.update(source.take_left_out())
         return np.insert(np.concatenate(parts), sorted(left_out.elements()), np.nan, axis=0)
 
+    def _as_lines(self, data: Any) -> list[str | bytes] | None:
+        """Lines of VW text for a model of it: each has a bar, and is no path of a file; None for anything else."""
+        if self.reading.get("format") != "vw":
+            return None
+        lines = [data] if isinstance(data, str | bytes) else data
+        if not isinstance(lines, list | tuple) or not lines or not all(isinstance(line, str | bytes) for line in lines):
+            return None
+        has_bars = all((b"|" if isinstance(line, bytes) else "|") in line for line in lines)
+        return list(lines) if has_bars and not os.path.exists(lines[0]) else None
+
     def _frame_batches(self, frame: Any) -> FrameBatches | None:
         """What turns frames into batches, for as long as the engine is the same; None if each decides for itself."""
         if self._frames is None or self._frames[0] is not self.engine:
+            import pyarrow as pa
+
             from ftprl.data.table_source import FrameBatches, TableSource
 
-            source, reader = self.open(frame), None
+            source, reader = self.open(pa.table({})), None
             if isinstance(source, TableSource) and source.settings.has_known_columns:
                 reader = FrameBatches(source.settings)
             self._frames = self.engine, reader
@@ -281,8 +358,10 @@ class Model:
         """
         return self._of_rows(data, lambda batch: uncertainty(self.engine, batch), np.empty(0))
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
+    def learn_one(self, x: Mapping[Any, Any] | str | bytes, y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row, a dict by name: the same bits as training on the same rows (docs/one-row.md).
+
+        With a model of VW text `x` may be a line of it, of which the features and the importance count.
 
         >>> from ftprl import train
         >>> model = train([{"city": "Ulm", "size": 2.0}, {"city": "Bonn", "size": 1.0}] * 5, [1, 0] * 5).model
@@ -292,14 +371,14 @@ class Model:
         """
         self.row_learner().learn(x, y, weight)
 
-    def predict_one(self, x: Mapping[Any, Any], *, raw: bool = False) -> float:
-        """The mean or probability of one row, a dict by name; with `raw` the score."""
+    def predict_one(self, x: Mapping[Any, Any] | str | bytes, *, raw: bool = False) -> float:
+        """The mean or probability of one row, a dict by name or a line of VW text; with `raw` the score."""
         row = self.row_learner()
         if self.class_table is not None:
             raise InvalidInput("predict_one needs a loss of one score, got several classes; call predict_proba_one.")
         return row.score(x) if raw else row.mean(x)
 
-    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Label, float]:
+    def predict_proba_one(self, x: Mapping[Any, Any] | str | bytes) -> dict[Label, float]:
         """With several classes the probability of each that is known, by its label."""
         if self.classes is None:
             raise InvalidInput(
@@ -348,11 +427,18 @@ class Model:
         systems = Systems.of_model(self, source, data, by)
         for caution in self.cautions:
             warn(f"of the training of this model: {caution.text}")
+        result: Evaluation | ClassEvaluation
         if self.class_table is not None:
-            return evaluate_classes(systems.blocks(), systems.predictors[0].name, self.class_names, by=by)
-        return evaluate_predictions(
-            systems.blocks(), systems.predictors[0].name, systems.loss, thresholds=thresholds, by=by
-        )
+            result = evaluate_classes(systems.blocks(), systems.predictors[0].name, self.class_names, by=by)
+        else:
+            result = evaluate_predictions(
+                systems.blocks(), systems.predictors[0].name, systems.loss, thresholds=thresholds, by=by
+            )
+        if source.bad_rows:
+            warn(f"left out {source.bad_rows} bad rows; the first: {shown(source.first_bad or '')[:400]}")
+        for caution in systems.of_labels:
+            warn(caution.text)
+        return result
 
     def mean(self, scores: Vector) -> Vector:
         """What scores predict, by the loss: the probability of +1, the mean of the label, or the score itself.

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeGuard, final
 
 import numpy as np
 
+from ftprl.data.formats import has_open_columns
 from ftprl.data.frames import text_of
 from ftprl.data.labels import plain_label, sign_of
+from ftprl.data.records import check_keys
 from ftprl.data.source import JobSource
 from ftprl.data.table_source import TableParser
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear.bounds import too_many_ranges
 from ftprl.linear.classes import known_chances
+from ftprl.linear.row_input import read_lines
 
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
 
+Row = Mapping[Any, Any] | str | bytes
 # As in src/core/bindings/one_row.cpp.
 _REVIEW_DUE, _NAMES_FULL, _BOUNDS_EMPTY, _BOUNDS_MANY, _PRODUCT_NAMES_FULL = 1, 2, 4, 8, 16
 _MOST_LABELS = 1000  # that are remembered
@@ -30,16 +34,26 @@ class RowLearner:
 
     def __init__(self, model: Model) -> None:
         self.engine = model.engine
+        self._reading, self._has_lines = model.reading, model.reading.get("format") == "vw"
+        self._lines = 0  # of VW text that were learned here
         self._obstacle = _obstacle(model)
         self._taken = 0  # rows that were learned here and are in the history of the model
         self._names = model.names
-        source = model.open([{}])
+        source = model.open([dict.fromkeys(model.reading.get("columns") or {})])
         assert isinstance(source, JobSource)
         scoring = source.settings._replace(skip_bad_rows=False, batch_rows=2, names=False)
         keeps_names = model.names is not None and model.names.full_row is None
-        learning = scoring._replace(names="all" if self.engine.bounds is not None else keeps_names)
+        self._names_of_lines = "all" if self.engine.bounds is not None else keeps_names
+        learning = scoring._replace(names=self._names_of_lines)
         table = None if model.names is None else model.names.table
-        self.core = self.engine.one_row(TableParser(learning).core, TableParser(scoring).core, table)
+        parsers = TableParser(learning).core, TableParser(scoring).core
+        self._is_open = has_open_columns(model.reading)
+        # Whose keys the first row is compared with: not if rows have few of many keys, such as words.
+        is_sparse = self._is_open and model.reading.get("missing", "ignore") == "ignore"
+        self._unchecked = None if is_sparse else source.settings.kinds or None
+        for parser in parsers:
+            parser.needs_all_names = not self._is_open
+        self.core = self.engine.one_row(*parsers, table)
         self._before = int(model.history.get("rows", 0))
         loss = self.engine.spec.scalar_loss()
         self.mean_of = loss.mean_of
@@ -47,10 +61,15 @@ class RowLearner:
         self._signs: dict[Hashable, float] | None = {} if loss.binary else None
         self._classes = model.class_table
 
-    def learn(self, x: Mapping[Any, Any], y: Any, weight: float = 1.0) -> None:
+    def learn(self, x: Row, y: Any, weight: float = 1.0) -> None:
         """Predict and learn one row."""
         if self._obstacle is not None:
             raise InvalidInput(f"learn_one needs a model that learns every row alike, got one that {self._obstacle}.")
+        if self._is_line(x):
+            self._learn_line(x, y, weight)
+            return
+        if self._unchecked is not None:
+            self._check_keys(x)
         try:
             due = self.core.learn(x, self._label(y), weight)
         except (TypeError, ValueError) as wrong:
@@ -58,31 +77,59 @@ class RowLearner:
         if due:
             self.settle(due)
 
+    def _check_keys(self, x: Row) -> None:
+        """Compare the keys of the first row with the columns of the model."""
+        if self._unchecked is not None and isinstance(x, Mapping):
+            check_keys([x], self._unchecked, is_open=self._is_open)
+            self._unchecked = None
+
     def take_rows(self) -> int:
         """How many rows were learned since the last call."""
-        rows, self._taken = self.core.rows - self._taken, self.core.rows
+        total = self.core.rows + self._lines
+        rows, self._taken = total - self._taken, total
         return rows
 
-    def score(self, x: Mapping[Any, Any]) -> float:
+    def _is_line(self, x: Row) -> TypeGuard[str | bytes]:
+        """Whether a row is a line of VW text, for a model of it."""
+        return self._has_lines and isinstance(x, str | bytes)
+
+    def _learn_line(self, line: str | bytes, y: Any, weight: float) -> None:
+        row = read_lines(self._reading, self.engine.spec, [line], names=self._names_of_lines)
+        row = row.replaced(y=np.array([self._label(y)]), weight=row.weight * float(weight))
+        if self._names is not None and self._names.full_row is None:
+            self._names.add(row, self._before + self.core.rows + self._lines)
+        self.engine.learn(row)
+        self.core.review_row = self.engine.next_review
+        self._lines += 1
+
+    def score(self, x: Row) -> float:
         """The score of one row, with the weights as they are."""
+        if self._is_line(x):
+            return float(self.engine.score(read_lines(self._reading, self.engine.spec, [x]))[0])
+        if self._unchecked is not None:
+            self._check_keys(x)
         try:
             return self.core.score(x)
         except (TypeError, ValueError) as wrong:
             raise refusal(wrong) from None
 
-    def log_chances(self, x: Mapping[Any, Any]) -> list[float]:
+    def log_chances(self, x: Row) -> list[float]:
         """With several classes the logarithms of the probabilities of those that are known."""
+        if self._is_line(x):
+            return list(map(float, self.engine.score(read_lines(self._reading, self.engine.spec, [x]))[0]))
+        if self._unchecked is not None:
+            self._check_keys(x)
         try:
             return self.core.score_classes(x)
         except (TypeError, ValueError) as wrong:
             raise refusal(wrong) from None
 
-    def chances(self, x: Mapping[Any, Any]) -> list[float]:
+    def chances(self, x: Row) -> list[float]:
         """The probabilities of the classes that are known, which sum to 1."""
         logs = self.log_chances(x)
         return known_chances(np.array([logs]))[0].tolist() if logs else []
 
-    def mean(self, x: Mapping[Any, Any]) -> float:
+    def mean(self, x: Row) -> float:
         """What that score predicts."""
         return self.mean_of(self.score(x))
 
@@ -98,9 +145,9 @@ class RowLearner:
         if due & _REVIEW_DUE:
             self.engine.review_one_row(self.core)
         if due & _NAMES_FULL and self._names is not None:
-            self._names.full_row = self._before + self.core.rows
+            self._names.full_row = self._before + self.core.rows + self._lines
         if due & _PRODUCT_NAMES_FULL and self._names is not None:
-            self._names.products_full_row = self._before + self.core.rows
+            self._names.products_full_row = self._before + self.core.rows + self._lines
 
     def _label(self, y: Any) -> float:
         """The label as the loss takes it."""

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.data.formats import has_open_columns
-from ftprl.data.nested import DEEPEST, has_inside
-from ftprl.data.options import SEPARATORS, column_name
+from ftprl.data.options import SEPARATORS, ReadingOptions
 from ftprl.data.parts import ORIGIN
 from ftprl.data.protocol import BESIDE
-from ftprl.data.records import is_list
+from ftprl.data.records import missing_keys, unknown_keys
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     from ftprl.linear.model import Model
+    from ftprl.linear.spec import Spec
 
 
 def read_row(model: Model, row: Any) -> tuple[Batch, tuple[str, ...]]:
     """A row as a model reads it, and the keys of a dict that are no columns of the model."""
     if isinstance(row, str | bytes):
         row = _of_text(model, row)
+    if isinstance(row, list | tuple) and len(row) != 1:
+        raise InvalidInput(f"row needs to be one row, got {len(row)}; pass one.")
     left_out = _left_out(model, row) if isinstance(row, Mapping) else ()
+    if isinstance(row, Mapping):  # an explanation may leave columns out
+        row = {**dict.fromkeys(missing_keys([row], model.reading.get("columns") or {})), **row}
     batch = row if isinstance(row, Batch) else _first(model, [row] if isinstance(row, Mapping) else row)
     if len(batch) != 1:
         raise InvalidInput(f"row needs to be one row, got {len(batch)}; pass one.")
@@ -39,33 +41,31 @@ def _left_out(model: Model, row: Mapping[Any, Any]) -> tuple[str, ...]:
     columns = model.reading.get("columns")
     if columns is None or has_open_columns(model.reading):
         return ()
-    return tuple(_unknown_names(row, columns, "", 1))
-
-
-def _unknown_names(row: Mapping[Any, Any], columns: Mapping[str, str], before: str, depth: int) -> Iterator[str]:
-    """The keys that are neither columns nor within one: a map, or a dict that is left out."""
-    for key, value in row.items() if depth <= DEEPEST else ():
-        name = before + (key if isinstance(key, str) else column_name(key))
-        is_column, has_columns = name in columns, has_inside(columns, name)
-        if isinstance(value, dict):
-            if has_columns or not is_column:
-                yield from _unknown_names(value, columns, f"{name}.", depth + 1)
-        elif not is_column and not (has_columns and is_list(value)):
-            yield name
-        elif not is_column:
-            pairs = [element for element in value if isinstance(element, dict)]
-            named = {f"{name}.{pair.get('name', pair.get('key'))}": pair for pair in pairs}
-            yield from (one for one in named if one not in columns)
-            if len(pairs) < len(value):
-                yield name
+    return tuple(unknown_keys(row, columns))
 
 
 def _of_text(model: Model, row: str | bytes) -> Any:
     """The row of a line: of its format, or a dict of its fields."""
     text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
     if model.reading.get("format") in ("vw", "libsvm"):
-        return _of_line(model, text, str(model.reading["format"]))
+        return read_lines(model.reading, model.engine.spec, [text], names=True)
     return _of_fields(model, text)
+
+
+def read_lines(
+    reading: Mapping[str, Any], spec: Spec, lines: Sequence[str | bytes], *, names: bool | str = False
+) -> Batch:
+    """Rows of VW text or libsvm, a line each, as a model of this format reads them; labels do not matter."""
+    from ftprl.data.text import batch_of_lines
+
+    kept = {name: value for name, value in reading.items() if name in ReadingOptions._fields}
+    own = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss if spec.classes else "squared", "positive": None}
+    try:
+        return batch_of_lines(lines, ReadingOptions(**{**kept, **own, "names": names}))
+    except BadFormat as wrong:
+        if len(lines) > 1:
+            raise
+        raise BadFormat(str(wrong).replace(f"{ORIGIN}:1: ", "row: "), option=wrong.options) from None
 
 
 def _first(model: Model, data: Any, **more: Any) -> Batch:
@@ -78,18 +78,6 @@ def _first(model: Model, data: Any, **more: Any) -> Batch:
     if rows != 1:
         raise InvalidInput(f"row needs to be one row, got {rows}; pass one.")
     return batches[0]
-
-
-def _of_line(model: Model, text: str, format: str) -> Batch:
-    """A line of a format without columns, through a file, which its reader needs."""
-    with tempfile.TemporaryDirectory(prefix="ftprl-") as folder:
-        path = os.path.join(folder, f"row.{format}")
-        with open(path, "wb") as out:
-            out.write(text.encode("utf-8", "surrogateescape").rstrip(b"\n") + b"\n")
-        try:
-            return _first(model, path)
-        except BadFormat as wrong:
-            raise BadFormat(str(wrong).replace(f"{path}:1", "row"), option=wrong.options) from None
 
 
 def _of_fields(model: Model, text: str) -> dict[str, Any]:

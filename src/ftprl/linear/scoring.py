@@ -103,6 +103,7 @@ class SharedScores:
     def __init__(self, name: str, model: Model, *, matrix: bool = False) -> None:
         self._name, self._model, self._matrix = name, model, matrix
         self._waiting: deque[Vector] = deque()
+        self._positives = self._labels = False  # whether there were any
 
     @property
     def name(self) -> str:
@@ -118,7 +119,21 @@ class SharedScores:
         """The rows of a source, each block scored as it passes."""
         for rows, scores in _with_gaps(source, self._model, self._matrix):
             self._waiting.append(scores)
+            self._labels = self._labels or bool((rows.y == rows.y).any())
+            self._positives = self._positives or bool((rows.y > 0.0).any())
             yield rows
+
+    @property
+    def of_labels(self) -> list[Caution]:
+        """The warning of labels none of which is the one that the model calls positive; once the rows have passed."""
+        positive = self._model.reading.get("positive")
+        if positive is None or self._positives or not self._labels:
+            return []
+        text = (
+            f"no label is {positive!r}, the positive one of this model: every row counted as negative; check that the"
+            " labels are written as in training"
+        )
+        return [Caution("no positive", text)]
 
     def scores(self) -> Iterator[Vector]:
         """Those of the blocks that have passed."""
@@ -150,6 +165,11 @@ class Systems:
         return [
             one for predictor in self.predictors if isinstance(predictor, SharedScores) for one in predictor.cautions
         ]
+
+    @property
+    def of_labels(self) -> list[Caution]:
+        """What is wrong with the labels of the rows that have passed."""
+        return [one for system in self.predictors if isinstance(system, SharedScores) for one in system.of_labels]
 
     def blocks(self) -> Iterator[Block]:
         """Labels, weights, scores and groups."""
@@ -189,7 +209,7 @@ def open_systems(
         source = _labels_alone(data, chosen, reading)
         return Systems(tuple(PredictionFile(path, chosen, meaning) for path in paths), source, data, chosen, by)
     for name in _FROM_MODEL:
-        if name in reading:
+        if name in reading and not (name == "label" and _takes_label(models)):
             raise InvalidInput(
                 f"{name}= comes from the model, got {name}={reading[name]!r} as well; drop it.", option=name
             )
@@ -210,6 +230,12 @@ def open_systems(
             predictors.append(ModelScores(path, opened[path], open_data(data, **reading)))
     classes = None if models[0][1].classes is None else tuple(models[0][1].class_names)
     return Systems(tuple(predictors), source, data, chosen, by, classes)
+
+
+def _takes_label(models: Sequence[tuple[str, Model]]) -> bool:
+    """Whether the first model was trained with labels beside its columns, and so does not know theirs."""
+    columns = models[0][1].reading.get("columns")
+    return columns is not None and "label" not in columns.values()
 
 
 def _check_classes(models: Sequence[tuple[str, Model]], loss: ScalarLoss, paths: Sequence[str]) -> None:

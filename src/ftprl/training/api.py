@@ -14,6 +14,7 @@ from ftprl import data as readers
 from ftprl.atomic import check_apart, check_target, reserved
 from ftprl.cluster import reading
 from ftprl.data.files import STDIN, STDOUT
+from ftprl.data.labels import check_no_missing
 from ftprl.errors import FtprlError, Interrupted, InvalidInput, warn
 from ftprl.options import BY_NAME, TrainOptions
 from ftprl.options.checks import check_together
@@ -78,6 +79,8 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
     resume, receipt, classes, names, admit, cache, events, output, checkpoint, predictions = (
         arguments[name] for name in _NAMED_HERE
     )
+    if y is not None:
+        check_no_missing(y)
     lines = None if predictions in (None, STDOUT) else predictions
     targets = {"output=": output, "checkpoint=": checkpoint, "predictions=": lines, "cache=": cache, "events=": events}
     for name, path in targets.items():
@@ -100,6 +103,7 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
             old = Model.load(resume)
             data = readers.as_data(data)
             model, source = resumed_model(old, data, model_options(arguments), receipt, names, classes)
+        from ftprl.training.cautions import few_classes, of_known_data
         from ftprl.training.event_log import EventLog, settings
         from ftprl.training.passes import best_pass
         from ftprl.training.run import Run
@@ -157,7 +161,11 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
         order=run_settings.order_of_rows,
         check=state.check,
         drawn=run.last_drawn,
-        cautions=tuple(run.cautions()),
+        cautions=(
+            *run.cautions(),
+            *(few_classes(model) if classes is None and resume is None else ()),
+            *of_known_data(model.provenance, source.files),
+        ),
     )
 
 

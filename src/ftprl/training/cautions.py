@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data.columns import FEATURES
@@ -59,6 +59,31 @@ def of_run(run: RunContext) -> Iterator[Caution]:
     if progressive.above_baseline:  # the last one: the model is of no use
         text = worse_than_baseline(progressive.mean, progressive.baseline_mean)
         yield Caution("above baseline", text)
+
+
+def few_classes(model: Model) -> Iterator[Caution]:
+    """Warn of classes that were expected and never came: each was given a probability in every row."""
+    most, known = model.engine.spec.classes, len(model.classes or ())
+    if 1 < known < most:
+        text = f"{known} classes were met, and up to {most} were expected; if these are all, classes={known} predicts"
+        yield Caution("few classes", f"{text} better", ("classes",))
+
+
+def of_known_data(provenance: Mapping[str, Any] | None, files: Sequence[str]) -> Iterator[Caution]:
+    """Warn of data of the last run that an earlier one had, by the digests that a model keeps for its receipt."""
+    *before, last = [_digests(one) for one in (provenance or {}).get("runs", ())] or [[]]
+    known = {digest for one in before for digest in one}
+    again = [number for number, digest in enumerate(last) if digest in known]
+    if again:
+        names = [shown(files[number]) for number in again[:3]] if len(files) == len(last) else ["the data"]
+        more = f" and {len(again) - 3} more" if len(again) > 3 else ""
+        text = f"{', '.join(names)}{more}: an earlier run learned the same data, whose rows now count twice"
+        yield Caution("known data", f"{text}; pass new rows with resume=", ("resume",))
+
+
+def _digests(run: Mapping[str, Any]) -> list[str]:
+    """The digests of the files of a run, or of its rows."""
+    return [str(entry["sha256"]) for entry in (run["files"] if run["files"] is not None else [run["batches"]])]
 
 
 def kept(before: Mapping[str, list[str]], found: Iterable[Caution], *, judges: bool) -> dict[str, list[str]]:

@@ -39,7 +39,10 @@ def monitored_fields(monitor: RunMonitor, *, is_random: bool) -> dict[str, Any]:
 def rows_fields(run: RunContext) -> dict[str, Any]:
     """Return the order of the rows of a run that is over, what is known of its saved model, and its warnings."""
     drawn, check = run.last_drawn, run.state.check
+    goes_on = run.before.rows > 0 and not (run.is_random or run.state.is_partial)
+    rows = run.before.rows + run.state.rows // max(1, run.state.passes_done)
     return {
+        **({"rows_of_runs": rows} if goes_on else {}),
         "order": run.options.order_of_rows,
         "sample": None if drawn is None else {"rows": drawn.rows, **loss_fields(drawn)},
         "check": None if check is None else check.to_dict(),

@@ -56,6 +56,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "nonzero": count_nonzero(model.engine, cells),
         "intercept": _intercept(model),
         "classes": None if model.classes is None else list(model.classes),
+        "positive": model.positive,
         "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
         "leader": None if model.engine.mixture is None else model.engine.leader,
         "names": None if model.names is None else _names(model, occupied),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,28 @@ def test_one_line_for_what_is_wrong(files: Path, args: list[str], message: str, 
     assert out == ""
     assert err.startswith(f"ftprl: {message}")
     assert len(err.splitlines()) == 1
+
+
+def test_the_positive_label_is_shown_and_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A model of the label no, on data whose labels are 1 and 0."""
+    monkeypatch.chdir(tmp_path)
+    Path("words.csv").write_text("y,x\n" + "no,1\nyes,2\n" * 50)
+    Path("numbers.csv").write_text("y,x\n" + "1,1\n0,2\n" * 50)
+    assert run(["train", "words.csv", "--label", "y", "--positive", "no", "--bits", "8", "-o", "m", "-q"]) == 0
+    assert run(["train", "words.csv", "--label", "y", "--bits", "8", "-o", "n", "-q"]) == 0
+    capsys.readouterr()
+    said = "no label is 'no', the positive one of this model: every row counted as negative; check that the labels"
+    for data, is_warned in (("numbers.csv", True), ("words.csv", False)):
+        assert run(["evaluate", "m", data]) == 0
+        assert (f"ftprl: {said}" in capsys.readouterr().err) == is_warned
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ftprl.load("m").evaluate(data)
+        assert any(str(one.message).startswith(said) for one in caught) == is_warned
+    for name, positive in (("m", "no"), ("n", "1, yes or true")):
+        assert ftprl.load(name).positive == positive
+        assert run(["inspect", name]) == 0
+        assert f"positive       {positive}: predictions are its probability" in capsys.readouterr().out
+    assert ftprl.train(Path("numbers.csv"), label="y", loss="squared", bits=8).model.positive is None

@@ -444,6 +444,46 @@ def test_numbers_with_commas_are_pointed_out(tmp_path: Path) -> None:
     assert (advice["b"], advice["c"]) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("cells", "hint"),
+    [
+        (["$5", "$1,200.50", "3"], "looks like numbers with signs, such as '$5', which are read as categories; remove"),
+        (["5 %", "-2.5%", ""], "looks like numbers with signs, such as '5 %', which are read as categories; remove"),
+        (["€7", "8 €", "NA"], "looks like numbers with signs, such as '€7', which are read as categories; remove"),
+        (["31/12/2024", "1/2/24"], "looks like dates, such as '31/12/2024', which are read as categories; write year-"),
+        (["31.12.2024", "01.02.2025"], "looks like dates, such as '31.12.2024', which are read as categories; write"),
+        (["31/12/2024", "2024-12-31"], "looks like dates, such as '31/12/2024', which are read as categories; write"),
+        (["1", "1.0", "x"], "has whole numbers in two spellings, such as 1 and 1.0, which are two categories; write"),
+        (["1", "2.5", "x"], None),
+        (["1.0", "2.0", "x"], None),
+        (["$", "%"], None),
+        (["5 USD", "7 USD"], None),
+        (["1/2", "3/4"], None),
+        (["1.2.3", "4.5.6"], None),
+        (["192.168.1.1", "10.0.0.1"], None),
+        (["31/12.2024", "1.2/2024"], None),
+        (["100/12/2024", "1/2/2024"], None),
+    ],
+)
+def test_what_categories_look_like_is_pointed_out(cells: list[str], hint: str | None, tmp_path: Path) -> None:
+    rows = [(cell, i % 2) for i, cell in enumerate(cells * 3)]
+    table = pa.table({"a": [cell for cell, _ in rows], "y": [y for _, y in rows]})
+    file = opened(tmp_path, "y,a\n" + "".join(f'{y},"{cell}"\n' for cell, y in rows))
+    for source in (file, data.open(table, label="y"), data.open(table.to_pylist(), label="y")):
+        assert kinds(source)["a"] == "categorical"
+        (profile,) = (column for column in source.describe().profile if column.name == "a")
+        assert (profile.advice or "").startswith("" if hint is None else f"column 'a' {hint}")
+        assert (profile.advice is None) == (hint is None)
+
+
+def test_a_question_mark_among_numbers_is_a_missing_value(tmp_path: Path) -> None:
+    marked, empty = (opened(tmp_path, f"y,a\n1,2\n0,{cell}\n1,7\n") for cell in ("?", ""))
+    assert kinds(marked) == kinds(empty) == {"y": "label", "a": "numeric"}
+    marked, empty = (rows_of(opened(tmp_path, f"y,a\n1,2\n0,{cell}\n1,7\n").batches()) for cell in ("?", ""))
+    assert [row.features for row in marked] == [row.features for row in empty]
+    assert kinds(opened(tmp_path, "y,a\n1,x\n0,?\n1,7\n"))["a"] == "categorical"
+
+
 def test_the_bank_file_is_recognised() -> None:
     source = data.open(real("bank.csv.gz"), label="y")
     assert source.to_dict() == data.open(real("bank.csv.gz"), label="y", sep=";").to_dict()

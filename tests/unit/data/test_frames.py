@@ -7,8 +7,10 @@ import decimal
 import functools
 import io
 import json
+import math
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from pyarrow import csv
 
 import ftprl
 from ftprl import data
-from ftprl.errors import BadFormat, FtprlError, InvalidInput
+from ftprl.errors import BadFormat, FtprlError, FtprlWarning, InvalidInput
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
 from oracles.batches import keys, rows_of
 
@@ -591,7 +594,10 @@ def test_a_column_that_is_missing_at_prediction_is_named(tmp_path: Path) -> None
     model = ftprl.train(table(), **OPTIONS).model
     with pytest.raises(BadFormat, match="<memory>: expected a column 'city', got the columns 'price', 'count'"):
         model.predict(table().drop_columns(["city"]))
-    assert model.predict([{"price": 1.0}]).shape == (1,)  # a name that a dict lacks is a missing value
+    with pytest.raises(BadFormat, match=r"<memory>: expected a key 'city', got the keys 'price'; add it, with None"):
+        model.predict([{"price": 1.0}])
+    whole = table(1).drop_columns(["click"]).to_pylist()
+    assert model.predict([{"price": 1.0}, *whole]).shape == (2,)  # what only some dicts lack is a missing value
     numbers = ftprl.train(np.eye(4), [1, 0, 1, 0]).model
     with pytest.raises(InvalidInput, match="the model, which has numbers for them and no names, got a data frame"):
         numbers.predict(table())
@@ -680,3 +686,97 @@ def test_texts_of_any_length_are_those_of_csv(tmp_path: Path, text_type: pa.Data
                 for batches in (text, frame)
             ]
             np.testing.assert_array_equal(*parts)
+
+
+def warned(call: Callable[[], Any]) -> list[str]:
+    """The texts of our warnings in a call."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(one.message) for one in caught if one.category is FtprlWarning]
+
+
+def test_other_columns_and_keys_are_listed_once() -> None:
+    model = ftprl.train(table(), **OPTIONS).model
+    row = {**table(1).drop_columns(["click"]).to_pylist()[0], "x": {"y": 2}, "z": 1}
+    said = "keys that the model does not know are left out: 'x.y', 'z'; check their names."
+    assert warned(lambda: model.predict([row] * 3)) == [said]
+    assert warned(lambda: [model.predict_one(row) for _ in range(3)]) == [said]
+    more = table().append_column("z", [[1] * len(table())])
+    said = "columns that the model does not know are left out: 'z'; check their names."
+    assert warned(lambda: [model.predict(more) for _ in range(3)]) == [said]
+    assert warned(lambda: model.predict(table())) == []
+    rows = [{"price": 1.0, "city": "Rome"}, {"price": 2.0, "city": "Oslo"}] * 10
+    dicts = ftprl.train(rows, [1, 0] * 10).model
+    assert warned(lambda: dicts.predict([{"price": 1.0}])) == []  # rows of dicts may have any keys
+    assert warned(lambda: dicts.predict([{"price": 1.0, "town": "Rome"}])) == [
+        "keys that the model does not know are read by their values, as new features: 'town'; check their names."
+    ]
+    with pytest.raises(BadFormat, match="expected a key 'price', got the keys 'cost'; add it"):
+        dicts.predict([{"cost": 1.0}])
+
+
+def test_a_key_that_is_missing_in_a_row_alone_is_named() -> None:
+    model = ftprl.train(table(), **OPTIONS).model
+    whole = table(1).drop_columns(["click"]).to_pylist()[0]
+    less = {name: value for name, value in whole.items() if name != "city"}
+    before, expected = model.state_digest(), model.predict_one({**whole, "city": None})
+    for _ in range(2):
+        assert model.predict_one(whole) != expected
+        for call in (lambda row: model.predict_one(row), lambda row: model.learn_one(row, 1)):
+            with pytest.raises(BadFormat, match=r"expected a key 'city'.* add it, with None where it is missing"):
+                call(less)
+    assert model.state_digest() == before
+    assert model.explain(less).score == model.explain({**whole, "city": None}).score
+
+
+def test_labels_that_are_a_column_too_are_refused() -> None:
+    whole = pa.table({"x": list(range(40)), "bought": [0, 1, 1, 0] * 10})
+    labels = np.array([0.0, 1.0, 1.0, 0.0] * 10)
+    said = r"^y= needs labels that are no column of the data, got those of column 'bought'; drop it, or name its kind"
+    for given in (whole, whole.to_pandas(), whole.to_pylist()):
+        with pytest.raises(InvalidInput, match=said):
+            ftprl.train(given, labels)
+        ftprl.train(given, labels, numeric="bought")
+        ftprl.train(given, labels, ignore="bought")
+        ftprl.train(given, np.append(labels[:-1], 1.0))
+    ftprl.train(whole[:8], labels[:8])  # it may be chance
+
+
+@pytest.mark.parametrize("missing", [math.nan, None])
+def test_a_missing_label_beside_the_data_is_refused(missing: Any) -> None:
+    labels: list[Any] = [1, 0, missing, 1, missing]
+    for given in (np.eye(5), pa.table({"x": [1, 2, 3, 4, 5]}), [{"x": i} for i in range(5)]):
+        with pytest.raises(InvalidInput, match=r"^y= needs a label for each row, got (nan|None) in row 2 and 1 more; "):
+            ftprl.train(given, labels)
+
+
+def test_arrays_have_the_columns_of_training(tmp_path: Path) -> None:
+    X, y = np.eye(6), [1, 0, 1, 0, 1, 0]
+    for model in (ftprl.train(X, y).model, ftprl.train(X, y, bits=8).model):
+        model.save(tmp_path / "m")
+        for one in (model, ftprl.load(tmp_path / "m")):
+            for other in (X[:, :5], np.hstack([X, X]), sp.csr_matrix(X[:, :5])):
+                said = rf"^data needs 6 columns as in training, got {other.shape[1]}; pass the same columns\.$"
+                with pytest.raises(InvalidInput, match=said):
+                    one.predict(other)
+                with pytest.raises(InvalidInput, match=said):
+                    ftprl.train(other, y, resume=tmp_path / "m")
+            assert one.predict(X).shape == (6,)
+
+
+def test_a_model_of_labels_beside_the_data_is_evaluated(tmp_path: Path) -> None:
+    whole = pa.table({"x": list(range(40)), "city": ["Rome", "Oslo"] * 20, "bought": [0, 1, 1, 0] * 10})
+    model = ftprl.train(whole.select(["x", "city"]), whole["bought"].to_numpy()).model
+    expected = model.evaluate(whole.select(["x", "city"]), y=whole["bought"].to_numpy())
+    csv.write_csv(whole, tmp_path / "a.csv")
+    for given in (whole, whole.to_pylist(), tmp_path / "a.csv"):
+        assert model.evaluate(given, label="bought").to_dict() == expected.to_dict()
+        with pytest.raises(InvalidInput, match=r"^label= needs the column with the labels, which a model .* got none;"):
+            model.evaluate(given)
+    with pytest.raises(InvalidInput, match="a column that is no feature of the model, got 'x'"):
+        model.evaluate(whole, label="x")
+    named = ftprl.train(whole, label="bought").model
+    assert named.evaluate(whole, label="bought").rows == 40
+    with pytest.raises(InvalidInput, match="label= comes from the model, 'bought', got 'x'; drop it"):
+        named.evaluate(whole, label="x")

@@ -152,3 +152,33 @@ def test_a_notebook_shows_every_estimator() -> None:
         assert type(estimator).__name__ in estimator._repr_html_()
         assert "fit" in dir(estimator)
         repr(estimator)
+
+
+@pytest.mark.parametrize(
+    "make", [pandas.DataFrame, polars.DataFrame, pyarrow.table], ids=["pandas", "polars", "pyarrow"]
+)
+def test_columns_that_differ_are_named(make: Callable[..., Any]) -> None:
+    data, y = columns()
+    classifier = FTPRLClassifier().fit(make(data), y)
+    for names, said in (
+        (["code", "size"], "missing 'text'"),
+        (["text", "size", "code"], "they are in another order"),
+        (["code", "text", "size", "y"], "unseen 'y'"),
+        (["y", "text", "size"], "missing 'code'; unseen 'y'"),
+    ):
+        with pytest.raises(ValueError, match=f"passed during fit: {said}; pass"):
+            classifier.predict(make({name: {**data, "y": y}[name] for name in names}))
+
+
+@pytest.mark.parametrize(
+    "make", [pandas.DataFrame, polars.DataFrame, pyarrow.table], ids=["pandas", "polars", "pyarrow"]
+)
+@pytest.mark.parametrize("estimator", [FTPRLClassifier, FTPRLRegressor])
+def test_labels_in_the_frame_and_labels_that_are_missing_are_refused(make: Callable[..., Any], estimator: Any) -> None:
+    data, y = columns()
+    for left_out in ((), ("text",)):
+        some = {name: values for name, values in data.items() if name not in left_out}
+        with pytest.raises(ValueError, match="labels that are no column of the data, got those of column 'bought'"):
+            estimator().fit(make({**some, "bought": y}), y)
+    with pytest.raises(ValueError, match="y= needs a label for each row, got nan in row 7;"):
+        estimator().fit(make(data), np.where(np.arange(len(y)) == 7, np.nan, y))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 from decimal import Decimal
@@ -9,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ftprl
 from ftprl import Model, OnlineClassifier, OnlineRegressor
-from ftprl.errors import BadFormat, InvalidInput
+from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 VALUES = st.one_of(
     st.floats(-1e6, 1e6), st.integers(-(2**70), 2**70), st.booleans(), st.text(max_size=6), st.none(), st.just(math.nan)
@@ -202,3 +205,79 @@ def test_a_dict_that_changes_while_it_is_read() -> None:
     with pytest.raises((RuntimeError, BadFormat)):
         model.learn_one({"a": Recursive()}, True)
     model.learn_one({"a": 1.0}, True)
+
+
+WORDS = st.text("abxyz_.", min_size=1, max_size=20)
+FEATURES = st.dictionaries(st.sampled_from(["user", "site", ""]), st.dictionaries(WORDS, st.floats(-9, 9), max_size=4))
+
+
+def as_line(row: dict[str, dict[str, float]]) -> str:
+    return " ".join(f"|{space} " + " ".join(f"{name}:{value!r}" for name, value in row[space].items()) for space in row)
+
+
+def as_keys(row: dict[str, dict[str, float]]) -> dict[str, float]:
+    return {f"{space}^{name}": value for space, own in row.items() for name, value in own.items()}
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows=st.lists(FEATURES.filter(bool), min_size=1, max_size=6))
+@pytest.mark.parametrize("interactions", [(), ("user:site", "u:u")])
+def test_namespaces_of_vw_text_are_in_dicts_too(
+    rows: list[dict[str, dict[str, float]]], interactions: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A row of VW text as a line, as keys and as dicts within a dict is the same, to the bit, learned and predicted."""
+    folder = tmp_path_factory.mktemp("vw")
+    (folder / "a.vw").write_text("1 |user a:1 |site b:1 | c:1\n-1 |user b:2 |site a | b\n" * 5)
+    model = ftprl.train(folder / "a.vw", bits=14, interactions=interactions).model
+    (folder / "b.vw").write_text("\n".join(map(as_line, rows)) + "\n")
+    expected = model.predict(folder / "b.vw").tolist()
+    assert model.predict([as_line(row) for row in rows]).tolist() == expected
+    assert model.predict([as_keys(row) for row in rows]).tolist() == expected
+    nested = [{**{space: own for space, own in row.items() if space}, **row.get("", {})} for row in rows]
+    (folder / "b.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in nested))
+    order = [{space: row[space] for space in sorted(row, key="".__eq__)} for row in rows]
+    same = model.predict([as_line(row) for row in order]).tolist()
+    assert model.predict(nested).tolist() == model.predict(folder / "b.jsonl").tolist() == same
+    models = [Model.from_bytes(model.to_bytes()) for _ in range(2)]
+    for number, row in enumerate(rows):
+        assert models[0].predict_one(as_line(row)) == models[1].predict_one(as_keys(row))
+        models[0].learn_one(as_line(row), number % 2)
+        models[1].learn_one(as_keys(row), number % 2)
+    assert models[0].state_digest() == models[1].state_digest()
+    assert models[0].history == models[1].history
+    assert models[0].names is not None
+    assert models[1].names is not None
+    assert models[0].names.all() == models[1].names.all()
+
+
+def test_columns_of_frames_are_in_namespaces(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_text("1 |user age:3 city=Rome |site news\n-1 |user age:9 |site shop\n" * 20)
+    model = ftprl.train(tmp_path / "a.vw", bits=12).model
+    expected = model.predict("|user age:5 city=Rome |site news:2").tolist()
+    flat = pa.table({"user^age": [5], "user^city": ["Rome"], "site^news": [2]})
+    nested = pa.table({"user": [{"age": 5, "city": "Rome"}], "site": [{"news": 2}]})
+    for table in (flat, nested):
+        pq.write_table(table, tmp_path / "a.parquet")
+        assert model.predict(table).tolist() == model.predict(tmp_path / "a.parquet").tolist() == expected
+    assert model.evaluate(flat.append_column("y", [[1]]), label="y").rows == 1
+
+
+def test_keys_in_no_namespace_of_the_model_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.vw").write_text("1 |user age:3 |site news\n-1 |user age:9 |site shop\n" * 20)
+    model = ftprl.train(tmp_path / "a.vw", bits=12).model
+    said = r"in a namespace of the model \('site', 'user'\), got (column )?'age'; write it as 'namespace\^name'"
+    (tmp_path / "a.jsonl").write_text('{"age": 3}\n')
+    before = model.state_digest()
+    for _ in range(2):  # a key that was refused is not left out when it comes again
+        with pytest.raises(FtprlError, match=said):
+            model.predict_one({"age": 3})
+        with pytest.raises(FtprlError, match=said):
+            model.learn_one({"age": 3}, 1)
+    for data in ([{"age": 3}], pa.table({"age": [3]}), tmp_path / "a.jsonl"):
+        with pytest.raises(FtprlError, match=said):
+            model.predict(data)
+    assert model.state_digest() == before
+    with pytest.raises(FtprlError, match=r"^row: expected a number after ':', got 'x' in 'age:x'; fix the row$"):
+        model.predict_one("|user age:x")
+    with pytest.raises(InvalidInput, match="one line each, got 2 rows in 1 line"):
+        model.predict("|user a\n|user b")

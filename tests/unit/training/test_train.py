@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 import ftprl
 from ftprl import data
+from ftprl.cli.app import run as command
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
@@ -451,3 +453,34 @@ def test_a_label_outside_the_domain_of_a_loss_is_named_by_its_line(tmp_path: Pat
     assert run.bad_rows == 1
     assert run.first_bad is not None
     assert run.first_bad.startswith(f"{path}:1001: a label needs")
+
+
+def test_data_that_a_model_has_learned_is_pointed_out(tmp_path: Path) -> None:
+    """By the digests that it keeps for a receipt, whatever the file is called now."""
+    for name, seed in (("a.vw", 1), ("b.vw", 2)):
+        (tmp_path / name).write_bytes(clicks(300, seed))
+    (tmp_path / "again.vw").write_bytes((tmp_path / "a.vw").read_bytes())
+    said = "an earlier run learned the same data, whose rows now count twice; pass new rows with resume="
+
+    def texts(*files: str, **options: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            train([tmp_path / file for file in files], output=tmp_path / "m", **options)
+        return [str(one.message) for one in caught if said in str(one.message)]
+
+    assert texts("a.vw", receipt=True, **small()) == []
+    assert texts("b.vw", resume=tmp_path / "m") == []
+    assert texts("again.vw", resume=tmp_path / "m") == [f"{tmp_path / 'again.vw'}: {said}"]
+    (tmp_path / "c.vw").write_bytes(clicks(300, 3))
+    assert texts("c.vw", resume=tmp_path / "m") == []
+
+
+def test_intervals_of_several_runs_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed in (("a.vw", 1), ("b.vw", 2)):
+        (tmp_path / name).write_bytes(clicks(300, seed))
+    for order, said in (("given", True), ("random", False)):
+        train(tmp_path / "a.vw", output=tmp_path / "m", order=order, **small())
+        resumed = ["--resume", str(tmp_path / "m"), "-o", str(tmp_path / "n")]
+        assert command(["train", str(tmp_path / "b.vw"), *resumed]) == 0
+        shown = capsys.readouterr().err
+        assert ("(over the 600 rows of all runs)" in shown) == said
