@@ -14,6 +14,7 @@ from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from ftprl.paper.base import Statement
     from ftprl.paper.runner import ExperimentProgress, Result
 
 paper = CommandGroup("paper", help="Run the statements of the paper as experiments and check them.")
@@ -39,16 +40,21 @@ def show(name: str) -> None:
 
     Also what it is tried on, and where its tests are.
     """
+    from ftprl.paper.registry import chosen
+
+    for number, statement in enumerate(chosen([name])):
+        print("\n" * (number > 0), end="")
+        _print_statement(statement)
+
+
+def _print_statement(s: Statement) -> None:
     from textwrap import fill
 
-    from ftprl.paper.registry import find
-
-    s = find(name)
     print(f"{s.title}\n{s.place}; expected: {s.expected.value}")
     facts = {"claim": s.claim, "instance": s.instance, "measured": s.measured, "correction": s.correction}
     for label, text in facts.items():
         if text:
-            print(f"\n{label}\n{fill(text, 100, initial_indent='  ', subsequent_indent='  ')}")
+            print(f"\n{label}\n{fill(text, 80, initial_indent='  ', subsequent_indent='  ')}")
     _print_list("code", s.code, f"ftprl.paper.{s.name.replace('-', '_')}")
     _print_list("tests", s.tests, "tests/paper/test_verdicts.py")
 
@@ -110,18 +116,27 @@ def _check_folder(option: str, folder: Path | None) -> None:
 
 
 def _table(results: Sequence[Result]) -> list[str]:
+    from textwrap import wrap
+
+    from ftprl.paper.base import Verdict
     from ftprl.paper.page import summary
 
-    width, verdict = max(len(r.statement.name) for r in results), max(len(r.verdict.value) for r in results)
+    width = max(len(r.statement.name) for r in results)
     lines = []
     for r in results:
-        detail = f"RED: {r.error or 'expected ' + r.statement.expected.value}" if r.red else f"{r.number}"
-        detail += f" ({r.outcome.remark})" if r.outcome.remark else ""
-        lines.append(f"{r.statement.name:<{width}}  {r.verdict.value:<{verdict}}  {detail}")
+        o, remark = r.outcome, f" ({r.outcome.remark})" if r.outcome.remark else ""
+        head = f"{r.statement.name:<{width}}  {r.verdict.value}"
         if r.red:
-            failed = [c for c in (*r.outcome.stated, *r.outcome.corrected, *r.outcome.instead) if not c.ok]
-            lines += [f"{'':<{width}}    {check}" for check in failed]
-    return [*lines, "", summary(results)]
+            lines.append(f"{head}  RED: {r.error or 'expected ' + r.statement.expected.value}{remark}")
+            lines += [f"    {check}" for check in (*o.stated, *o.corrected, *o.instead) if not check.ok]
+        elif r.verdict is Verdict.HOLDS:
+            lines.append(f"{head}  {r.number}{remark}")
+        else:
+            mended = ("as corrected", o.corrected) if o.corrected else ("instead", o.instead)
+            lines.append(f"{head}{remark}")
+            lines.append(f"    as stated: {r.number}")
+            lines += [f"    {mended[0]}: {check}" for check in mended[1][:1]]
+    return [*(part for line in lines for part in wrap(line, 80, subsequent_indent=" " * 6)), "", summary(results)]
 
 
 def _printed(out: TextIO) -> Callable[[ExperimentProgress], None]:
