@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
+from ftprl.terminal import columns, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,12 +161,13 @@ class Certificate:
         shown = self._shown()
         width = max(len(name) for name, _, _ in shown)
         digits = max(len(value) for _, value, _ in shown)
+        wide = min(80, columns())
         lines = [f"after {self.rounds} round{'s' if self.rounds != 1 else ''}"]
-        lines += [line for sentence in self.sentences() for line in _wrapped(sentence, 2)]
+        lines += [line for sentence in self.sentences() for line in wrapped(sentence, 2, width=wide)]
         lines += ["in numbers (docs/notation.md has the symbols):"]
         for name, value, note in shown:
-            lines += _wrapped(f"{name:<{width}}  {value:>{digits}}  {note}", width + digits + 6)
-        lines += [line for caveat in self.caveats for line in _wrapped(f"note: {caveat}", 2)]
+            lines += wrapped(f"{name:<{width}}  {value:>{digits}}  {note}", 2, width + digits + 6, wide)
+        lines += [line for caveat in self.caveats for line in wrapped(f"note: {caveat}", 2, width=wide)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -201,13 +202,6 @@ class Certificate:
 
 
 _BOUNDS = ("tight bound", "bound", "theorem's bound", "worst case B_R", "closed form", "closed form, strong")
-
-
-def _wrapped(line: str, indent: int) -> list[str]:
-    """Return a line in parts of at most 80 characters, the later ones under the first or its last column."""
-    return textwrap.wrap(
-        line, 80, initial_indent="  ", subsequent_indent=" " * indent, replace_whitespace=False, drop_whitespace=True
-    )
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from ftprl.cli.groups import CommandGroup
 from ftprl.cli.output import StatusLine
 from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
+from ftprl.terminal import wrapped
 
 if TYPE_CHECKING:
     from ftprl.paper.base import Statement
@@ -29,7 +30,7 @@ def list_() -> None:
     every = chosen([])
     width, place = max(len(s.name) for s in every), max(len(s.place) for s in every)
     for s in every:
-        print(f"{s.name:<{width}}  {s.place:<{place}}  {s.title}")
+        print("\n".join(wrapped(f"{s.name:<{width}}  {s.place:<{place}}  {s.title}", 0, 6)))
 
 
 @paper.add_command
@@ -48,13 +49,11 @@ def show(name: str) -> None:
 
 
 def _print_statement(s: Statement) -> None:
-    from textwrap import fill
-
     print(f"{s.title}\n{s.place}; expected: {s.expected.value}")
     facts = {"claim": s.claim, "instance": s.instance, "measured": s.measured, "correction": s.correction}
     for label, text in facts.items():
         if text:
-            print(f"\n{label}\n{fill(text, 80, initial_indent='  ', subsequent_indent='  ')}")
+            print(f"\n{label}\n{chr(10).join(wrapped(text, 2))}")
     _print_list("code", s.code, f"ftprl.paper.{s.name.replace('-', '_')}")
     _print_list("tests", s.tests, "tests/paper/test_verdicts.py")
 
@@ -116,8 +115,6 @@ def _check_folder(option: str, folder: Path | None) -> None:
 
 
 def _table(results: Sequence[Result]) -> list[str]:
-    from textwrap import wrap
-
     from ftprl.paper.base import Verdict
     from ftprl.paper.page import summary
 
@@ -136,7 +133,7 @@ def _table(results: Sequence[Result]) -> list[str]:
             lines.append(f"{head}{remark}")
             lines.append(f"    as stated: {r.number}")
             lines += [f"    {mended[0]}: {check}" for check in mended[1][:1]]
-    return [*(part for line in lines for part in wrap(line, 80, subsequent_indent=" " * 6)), "", summary(results)]
+    return [*(part for line in lines for part in wrapped(line, 0, 6)), "", *wrapped(summary(results))]
 
 
 def _printed(out: TextIO) -> Callable[[ExperimentProgress], None]:
@@ -146,7 +143,7 @@ def _printed(out: TextIO) -> Callable[[ExperimentProgress], None]:
     def show(progress: ExperimentProgress) -> None:
         head = f"[{progress.done:>2}/{progress.total}] {progress.name}: {progress.text}"
         if progress.result is None:
-            status.show(head[:100])
+            status.show(head)
             return
         status.clear()
         red = " RED" if progress.result.red else ""
