@@ -59,6 +59,22 @@ def wrapped(text: str, indent: int = 0, rest: int | None = None, width: int | No
     )
 
 
+def fitted(text: str, width: int | None = None) -> str:
+    """Return a text whose lines fit the terminal: what is behind the last column of a table stays below itself.
+
+    >>> print(fitted("loss  3  of all the rows", 18))
+    loss  3  of all
+             the rows
+    """
+    width = columns(widest=UNLIMITED) if width is None else width
+    lines = []
+    for line in text.split("\n"):
+        at = line.rfind("  ") + 2
+        last = at if 1 < at <= width * 2 // 3 else len(line) - len(line.lstrip()) + 4
+        lines += [line] if width_of(line) <= width else wrapped(line, 0, last, width)
+    return "\n".join(lines)
+
+
 def table(
     rows: Sequence[Sequence[str]],
     right: Collection[int] = (),

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ftprl.cli.app import run
-from ftprl.terminal import cut, table, width_of
+from ftprl.terminal import cut, fitted, table, width_of
 
 LONG = "a very long name of a column, with more words than anybody needs"
 COMMANDS = [
@@ -31,12 +31,14 @@ COMMANDS = [
     "evaluate numbers numbers.csv --by b",
     "evaluate clicks clicks.vw",
     "compare clicks numbers.txt --data clicks.vw",
+    "certify receipt",
+    "verify receipt.json clicks.vw",
     "paper list",
     "paper run lemma-sum algorithm-1",
 ]
 # What stays one line for programs that read it; a terminal wraps it.
 SENTENCES = (
-    *(" rows in random order, ", "the last ", "95 % confidence", "ftprl: ", "baseline at a threshold", "not shown"),
+    *(" rows in random order, ", "the last ", "95 % confidence", "ftprl: "),
     *("pass 1: ", "pass 2: ", "now all rows are learned"),
 )
 
@@ -59,6 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "train numbers.csv --label y --loss squared -o numbers -q --bits 10",
             "train clicks.vw -o clicks -q --bits 10",
             "predict clicks clicks.vw -o numbers.txt",
+            "train clicks.vw -o receipt -q --bits 10 --receipt --order given",
+            "certify receipt -o receipt.json --json",
         ):
             assert run(shlex.split(command)) == 0
     finally:
@@ -124,3 +128,12 @@ def test_cut_texts_fit(text: str) -> None:
     for width in range(4, 20):
         assert width_of(cut(text, width)) <= width
         assert cut(text, width) == text or cut(text, width).endswith("...")
+
+
+def test_long_lines_stay_under_their_last_column() -> None:
+    text = "bound   420  proved from sums of this run\na line of prose that is longer than it should be"
+    assert fitted(text, 30).split("\n") == [
+        *("bound   420  proved from sums", "             of this run"),
+        *("a line of prose that is longer", "    than it should be"),
+    ]
+    assert fitted(text, 200) == text

@@ -23,7 +23,6 @@ from ftprl.errors import InvalidInput
 from ftprl.evaluation.blocks import Block, Measurable, largest_first, left_out
 from ftprl.evaluation.predictions import Vector
 from ftprl.losses import ScalarLoss
-from ftprl.terminal import wrapped
 
 MOST_SYSTEMS = 16
 MOST_GROUPS = 200  # rows of further values are put together
@@ -129,15 +128,14 @@ class Comparison:
         for name, interval in zip(self.systems, self.losses, strict=True):
             lines.append(f"{name:<{width}}  {interval.text()}{_cut(interval)}")
         lines += [f"{'baseline':<{width}}  {self.baseline:.4f}  from the labels before each row", ""]
-        lines += [line for difference in self.differences for line in wrapped(difference.text(), 0, 2)]
+        lines += [difference.text() for difference in self.differences]
         if self.slices:
             lines += ["", f"by {self.by}, each with its own interval:"]
             widest = max(len(value) for value, *_ in self.slices)
             for value, rows, differences in self.slices:
                 if not differences:
                     lines.append(f"{value:<{widest}}  too few rows: {_FIRST_ROWS} settle where losses are cut")
-                for d in differences:
-                    lines += wrapped(f"{value:<{widest}}  {rows:>9,} rows  {d.text()}", 0, widest + 18)
+                lines += [f"{value:<{widest}}  {rows:>9,} rows  {d.text()}" for d in differences]
         return "\n".join(lines)
 
     def _not_compared(self) -> str:
