@@ -90,7 +90,7 @@ def table(
 
     >>> print(*table([("name", "n"), ("impressions per day", "3")], [1], width=14), sep="\\n")
     name         n
-    impress...   3
+    impressi...  3
     """
     width = columns(widest=UNLIMITED) if width is None else width
     kept, left_out = list(range(len(rows[0]))), list(drop)

@@ -128,7 +128,11 @@ def _column_names(fields: Sequence[bytes], file: str) -> tuple[str, ...]:
     try:
         names = tuple(field.decode("utf-8").strip() for field in fields)
     except UnicodeDecodeError:
-        raise BadFormat(f"{file}:1: expected column names in UTF-8, got other bytes; convert the file.") from None
+        wide = fields[0][:2] in (b"\xff\xfe", b"\xfe\xff")
+        raise BadFormat(
+            f"{file}:1: expected column names in UTF-8, got {'UTF-16' if wide else shown(b','.join(fields)[:60])}; convert"
+            f" the file, as with iconv -f {'UTF-16' if wide else 'latin1'} -t UTF-8 FILE."
+        ) from None
     seen: set[str] = set()
     for name in names:
         if name in seen:
