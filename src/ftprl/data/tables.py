@@ -129,9 +129,9 @@ def _column_names(fields: Sequence[bytes], file: str) -> tuple[str, ...]:
         names = tuple(field.decode("utf-8").strip() for field in fields)
     except UnicodeDecodeError:
         wide = fields[0][:2] in (b"\xff\xfe", b"\xfe\xff")
+        found, code = ("UTF-16", "UTF-16") if wide else (shown(b",".join(fields)[:60]), "latin1")
         raise BadFormat(
-            f"{file}:1: expected column names in UTF-8, got {'UTF-16' if wide else shown(b','.join(fields)[:60])}; convert"
-            f" the file, as with iconv -f {'UTF-16' if wide else 'latin1'} -t UTF-8 FILE."
+            f"{file}:1: expected column names in UTF-8, got {found}; convert it, as with iconv -f {code} -t UTF-8 FILE."
         ) from None
     seen: set[str] = set()
     for name in names:
