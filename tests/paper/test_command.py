@@ -107,9 +107,9 @@ def test_red_is_exit_code_1(capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(registry, "chosen", lambda wanted: [fake("good", 0.2), fake("bad", 0.7)])
     assert run(["paper", "run", "-j", "1", "--quick"]) == 1
     out, err = capsys.readouterr()
-    assert "good  holds                    value: 0.2 <= 0.5" in out
+    assert "good  holds  value: 0.2 <= 0.5" in out
     assert "bad   does not hold as stated  RED: expected holds" in out
-    assert "value: 0.7 <= 0.5, NOT met" in out
+    assert "value: 0.7 <= 0.5 is not met" in out
     assert "2 statements: 1 holds, 1 does not hold as stated. 1 is not as expected." in out
     assert "bad: does not hold as stated RED" in err
     assert run(["paper", "run", "-j", "1", "--full"]) == 0
@@ -133,6 +133,25 @@ def test_a_remark_stands_in_the_line(capsys: Capture, monkeypatch: pytest.Monkey
     monkeypatch.setattr(registry, "chosen", lambda wanted: [experiment])
     assert run(["paper", "run", "-j", "1"]) == 0
     assert "value: 0.2 <= 0.5 (synthetic data)" in capsys.readouterr().out
+
+
+def test_a_correction_is_a_line_of_its_own(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = Outcome([Check("value", 0.7, "<=", 0.5)], [Check("half the value", 0.35, "<=", 0.5)])
+    experiment = replace(fake("mended", 0.7, Verdict.CORRECTED), run=lambda full, step: outcome)
+    monkeypatch.setattr(registry, "chosen", lambda wanted: [experiment])
+    assert run(["paper", "run", "-j", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "mended  holds with a correction",
+        "    as stated: value: 0.7 <= 0.5 is not met",
+        "    as corrected: half the value: 0.35 <= 0.5",
+    ]
+
+
+@pytest.mark.parametrize("word", ["theorem-1", "Theorem 1"])
+def test_a_statement_is_found_by_its_place(word: str, capsys: Capture) -> None:
+    assert [statement.name for statement in chosen([word])] == ["bad-class"]
+    assert run(["paper", "show", word]) == 0
+    assert "\nTheorem 1, Section 1.2; expected: holds\n" in capsys.readouterr().out
 
 
 def test_an_expected_failure_is_not_red(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
+from ftprl.terminal import columns, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,13 +107,13 @@ class Certificate:
         smallest = "smallest B_R of a fixed Q"
         rows = [
             ("total loss", self.loss, "of the points played"),
-            ("regret at most", self.regret, "total loss minus that of the best fixed point, linearised (never less)"),
+            ("regret at most", self.regret, "above the best fixed point, linearised"),
             ("true regret", self.true_regret, "at most: with the losses themselves"),
             ("tight bound", self.tight, "r + sum of deltas"),
             ("bound", self.bound, "r + half the stability"),
             *(() if self.delays is None else (("bound with delays", self.delays.bound, "whatever they cost"),)),
             ("theorem's bound", self.theorem, "r + stability"),
-            ("worst case B_R", self.worst_case, self._note("worst_case", "whatever the plays had been")),
+            ("worst case B_R", self.worst_case, self._note("worst_case", "whatever the plays were")),
             ("closed form", self.closed_form, "the paper's constants"),
             ("closed form, strong", self.closed_form_strong, "half the stability"),
             *((f"best in hindsight, {k}", v, self._note(k, smallest)) for k, v in self.post_hoc.items()),
@@ -126,13 +127,47 @@ class Certificate:
             if value is not None or name[:4] not in ("true", "tota")
         ]
 
+    def sentences(self) -> list[str]:
+        """Return in words how large the regret is, what is proved of it, how good that is, and how exact the steps."""
+        regret = self.regret if self.true_regret is None else min(self.regret, self.true_regret)
+        loss = "The total loss" if self.loss is None else f"The total loss, {_short(self.loss)},"
+        if math.isfinite(regret):
+            above = f"at most {_short(regret)} above" if regret >= 0.0 else f"at least {_short(-regret)} below"
+            said = [f"{loss} is {above} that of the best fixed point in hindsight."]
+        else:
+            said = [f"{loss} has no limit above that of the best fixed point: the set is unbounded."]
+        if self.bound is None or self.worst_case is None:
+            said.append("No bound is proved for this learner.")
+        elif math.isfinite(self.bound):
+            every = (
+                f", and at most {_short(self.worst_case)} above that of any other point"
+                if math.isfinite(self.worst_case)
+                else ""
+            )
+            expected = "In expectation it" if self.in_expectation else "It"
+            said.append(f"{expected} is proved to be at most {_short(self.bound)} above that{every}.")
+        best = self.post_hoc.get(self.family or "")
+        if best is not None and self.ratio is not None:
+            about = {"exact": "", "at most": "at most ", "at least": "at least "}[self.ratio_is or "exact"]
+            proved = "" if self.proven_ratio is None else f" (proved in advance: at most {self.proven_ratio:.4g} times)"
+            said.append(
+                f"The best {self.family} regularisation in hindsight would have had {_short(best)} in place of"
+                f" {_short(self.worst_case)}, which is {about}{self.ratio:.4g} times as large{proved}."
+            )
+        exactly = "exactly" if not self.solver_gap else f"up to {self.solver_gap:.2g}, which the bounds include"
+        return [*said, f"Each step minimised its objective {exactly}."]
+
     def __str__(self) -> str:
         shown = self._shown()
         width = max(len(name) for name, _, _ in shown)
         digits = max(len(value) for _, value, _ in shown)
+        wide = min(80, columns())
         lines = [f"after {self.rounds} round{'s' if self.rounds != 1 else ''}"]
-        lines += [f"  {name:<{width}}  {value:>{digits}}  {note}".rstrip() for name, value, note in shown]
-        lines += [f"  note: {caveat}" for caveat in self.caveats]
+        lines += [line for sentence in self.sentences() for line in wrapped(sentence, 2, width=wide)]
+        lines += ["in numbers (docs/notation.md has the symbols):"]
+        for name, value, note in shown:
+            lines += wrapped(f"{name:<{width}}  {value:>{digits}}  {note}", 2, width + digits + 6, wide)
+        lines += [line for caveat in self.caveats for line in wrapped(f"note: {caveat}", 2, width=wide)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -140,7 +175,7 @@ class Certificate:
         from ftprl.draw.card import card
 
         rows = [(name, f"{value} \N{EM DASH} {note}" if note else value) for name, value, note in self._shown()]
-        return card(f"Certificate after {self.rounds} rounds", rows, " ".join(self.caveats))
+        return card(f"Certificate after {self.rounds} rounds", rows, " ".join([*self.sentences(), *self.caveats]))
 
     def _note(self, name: str, note: str) -> str:
         return f"{note}: at most this" if name in self.loose else note

@@ -110,6 +110,11 @@ def _interrupted(interrupt: BaseException) -> int:
 
 def _with_option(message: str, args: list[str]) -> str:
     """A message that begins with a file, with the option that named it: there may be several files."""
+    file, no_such_file, _ = message.partition(": no such file; ")
+    if no_such_file and ("-q", file) in itertools.pairwise(args):
+        from ftprl.cli.vw_options import of_pairs
+
+        return of_pairs(file)
     for option, value in itertools.pairwise(args):
         if option in _OF_FILES and message.startswith(f"{value}: "):
             return f"{option} {message}"
@@ -120,10 +125,13 @@ def _usage(error: Any, args: list[str]) -> str:
     """Return what was typed wrong, with the value, which Click may leave out, and where the right way is shown."""
     message = " ".join(error.format_message().split()).rstrip(".")
     if isinstance(error, click.NoSuchOption):
-        message = f"No such option: {error.option_name}" + suggestion(error.option_name, error.possibilities or ())
+        message = f"No such option: {error.option_name}" + _instead(error, args)
     names = getattr(getattr(error, "param", None), "opts", [])
     values = [value for option, value in itertools.pairwise(args) if option in names]
-    if values and repr(values[-1]) not in message:
+    if values and isinstance(error, click.MissingParameter):  # another option took its name, as in --cache -o model
+        before = args[args.index(values[-1]) - 2 :]
+        message = f"Option {before[0]!r} requires an argument, got {before[1]!r}"
+    elif values and repr(values[-1]) not in message:
         message += f", got {values[-1]!r}"
     path = " ".join(["ftprl", *(word for word in args[:1] if word in COMMANDS)])
     return f"{message}; see {path if error.ctx is None else error.ctx.command_path} --help"
@@ -137,6 +145,17 @@ def _needed(error: MemoryError) -> str:
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return f": more was needed than the {used / 1e9:.2f} GB in use"
+
+
+def _instead(error: click.NoSuchOption, args: list[str]) -> str:
+    """Return what was meant by an option that does not exist; those of Vowpal Wabbit are known by name."""
+    from ftprl.cli.vw_options import hint, of_pairs
+
+    text = ""
+    if args[0].startswith("-") or args[0] in ("train", "predict", "evaluate", "inspect"):
+        pairs = [word[2:] for word in args if word.startswith("-q") and error.option_name[1:] in word[2:]]
+        text = f"; {of_pairs(pairs[0])}" if pairs else hint(error.option_name)
+    return text or suggestion(error.option_name, error.possibilities or ())
 
 
 def _refuse(message: str) -> int:

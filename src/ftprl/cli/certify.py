@@ -10,6 +10,7 @@ from ftprl.cli import signals
 from ftprl.cli.output import repeat
 from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
+from ftprl.terminal import fitted
 
 if TYPE_CHECKING:
     from ftprl.receipt import StreamCertificate
@@ -87,7 +88,7 @@ def certify(
         receipt.write_receipt(output, receipt.make_receipt(learned, certificate))
     if picture is not None:
         _draw(certificate, picture)
-    print(line(certificate.to_dict()) if as_json else certificate)
+    print(line(certificate.to_dict()) if as_json else fitted(str(certificate)))
     repeat(learned.cautions)
     return 0
 

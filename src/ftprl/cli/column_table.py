@@ -7,18 +7,17 @@ from typing import Any
 
 from ftprl.data.columns import order
 from ftprl.data.files import shown
+from ftprl.terminal import cut, table, wrapped
 
 _MOST = 40  # columns that are shown
 _HEAD = ("column", "kind", "example", "distinct", "missing", "features")
 _WIDEST = {"column": 24, "kind": 12, "example": 36, "distinct": 8, "missing": 8, "features": 40}
 
 
-def column_lines(profile: Sequence[Mapping[str, Any]]) -> list[str]:
+def column_lines(profile: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     """One line per column: its kind, a value or the range of its values, and counts of the sample."""
     rows = [tuple(_short(str(column[_KEYS.get(name, name)]), _WIDEST[name]) for name in _HEAD) for column in profile]
-    table = [_HEAD, *rows[:_MOST]]
-    widths = [max(len(row[i]) for row in table) for i in range(len(_HEAD))]
-    lines = [_line(row, widths) for row in table]
+    lines = table([_HEAD, *rows[:_MOST]], (3, 4), drop=(3, 5, 4), width=width)
     return lines + ([f"and {len(rows) - _MOST} more columns"] if len(rows) > _MOST else [])
 
 
@@ -28,21 +27,12 @@ def kind_lines(columns: Mapping[str, str], width: int, most: int) -> list[str]:
     for kind in order(columns):
         names = [shown(name) for name, own in columns.items() if own == kind]
         more = f" and {len(names) - most} more" if len(names) > most else ""
-        lines.append(f"{kind:<{width}} {', '.join(names[:most])}{more}")
+        lines += wrapped(f"{kind:<{width}} {', '.join(names[:most])}{more}", 0, width + 1)
     return lines
 
 
 _KEYS = {"column": "name"}
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [
-        f"{cell:>{width}}" if name in ("distinct", "missing") else f"{cell:<{width}}"
-        for name, cell, width in zip(_HEAD, row, widths, strict=True)
-    ]
-    return "  ".join(cells).rstrip()
-
-
 def _short(text: str, width: int) -> str:
-    text = shown(text)
-    return text if len(text) <= width else text[: width - 3] + "..."
+    return cut(shown(text), width)

@@ -8,6 +8,7 @@ from typing import Any
 from ftprl.cli import signals
 from ftprl.cli.output import form_of, warn_of_bad_rows
 from ftprl.cli.parameters import command, files, flag, from_table, option, passed
+from ftprl.terminal import fitted
 
 
 @command
@@ -63,5 +64,5 @@ def compare(
 
         with replacing(output) as out:
             out.write(report.written(comparison, form, ", ".join(data)))
-    print(line(comparison.to_dict()) if as_json else comparison)
+    print(line(comparison.to_dict()) if as_json else fitted(str(comparison)))
     warn_of_bad_rows(opened.source.bad_rows, opened.source.first_bad)

@@ -9,6 +9,7 @@ from typing import Any
 from ftprl.cli import signals
 from ftprl.cli.output import form_of, repeat, warn_of_bad_rows
 from ftprl.cli.parameters import command, files, flag, from_table, option, passed
+from ftprl.terminal import fitted
 
 
 @command
@@ -97,7 +98,7 @@ def evaluate(
 
         with replacing(output) as out:
             out.write(report.written(result, form, ", ".join(data)))
-    print(line(result.to_dict()) if as_json else result)
+    print(line(result.to_dict()) if as_json else fitted(str(result)))
     warn_of_bad_rows(opened.source.bad_rows, opened.source.first_bad)
     repeat(opened.cautions)
     for caution in opened.of_labels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -32,7 +33,8 @@ class CommandGroup(click.Group):
         """Find the command that was typed, or suggest another one."""
         every = self.list_commands(ctx)
         if not args[0].startswith("-") and args[0] not in every:
-            ctx.fail(f"No such command {args[0]!r}{suggestion(args[0], every)}")
+            meant = f". To learn the file type ftprl train {args[0]}" if os.path.exists(args[0]) else ""
+            ctx.fail(f"No such command {args[0]!r}{suggestion(args[0], every) or meant}")
         return super().resolve_command(ctx, args)
 
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ftprl.cli.parameters import argument, command, flag, option
+from ftprl.terminal import cut, table, wrapped
 
 # What an expert of the mixture is, where its name is no learning-rate scale.
 _EXPERTS = {
     "stack": "combines the scores of all scales",
-    "coin": "coin betting, without a learning rate",
+    "coin": "coin betting, no learning rate",
     "offset": "predicts from the labels alone",
 }
-_BASELINE = "each row predicted from the labels before it"
+_BASELINE = "from the labels before each row"
 
 
 @command
@@ -67,20 +68,22 @@ def inspect(
 
 def _table(facts: dict[str, Any]) -> list[str]:
     from ftprl.cli.column_table import kind_lines
-    from ftprl.cli.live import model_settings, setting, wrapped
+    from ftprl.cli.live import model_settings, named, setting
     from ftprl.cli.spelling import as_typed
     from ftprl.data.files import shown
     from ftprl.runlog.rows import as_order, checked, measured
 
     spec, reading, history = facts["spec"], facts["reading"], facts["history"]
     lines = [
-        f"{'file':<14} {shown(facts['file'])}, {facts['bytes']} bytes, sha256 {facts['sha256'][:16]}...",
         *wrapped(
+            f"{'file':<14} {shown(facts['file'])}, {facts['bytes']} bytes, sha256 {facts['sha256'][:16]}...", 0, 15
+        ),
+        *named(
             "model",
             f"{spec['loss']} loss, {' '.join(f'{k}={setting(v)}' for k, v in model_settings(spec).items())}",
             14,
         ),
-        f"{'table':<14} {spec['dim']} cells, {facts['occupied']} in use, {_nonzero(facts)}",
+        *wrapped(f"{'table':<14} {spec['dim']} cells, {facts['occupied']} in use, {_nonzero(facts)}", 0, 15),
         *_classes(facts),
     ]
     if reading:
@@ -103,17 +106,17 @@ def _table(facts: dict[str, Any]) -> list[str]:
         if history["progressive"][2]:
             first = ", in the first pass" if _has_later_passes(facts) else ""
             rows = f"{history['progressive'][2]:,} rows{first}, each predicted before it was learned"
-            lines += wrapped("progressive", f"{rows}: {measured(spec['loss'], *total.values())}", 14)
+            lines += named("progressive", f"{rows}: {measured(spec['loss'], *total.values())}", 14)
         if (drawn := facts["sample"]) is not None:
             said = f"{drawn.pop('rows'):,} rows, drawn at random from those of the last run"
-            lines += wrapped("learned last", f"{said}: {measured(spec['loss'], *drawn.values())}", 14)
+            lines += named("learned last", f"{said}: {measured(spec['loss'], *drawn.values())}", 14)
         if facts["holdout"] is not None:
             means = measured(spec["loss"], *facts["holdout"].values())
-            lines += wrapped("held out", f"{means}, over {history['holdout'][2]} rows", 14)
+            lines += named("held out", f"{means}, over {history['holdout'][2]} rows", 14)
         if facts["check"] is not None:
-            lines += wrapped("saved model", checked(spec["loss"], facts["check"]), 14)
+            lines += named("saved model", checked(spec["loss"], facts["check"]), 14)
         for text, *options in history.get("cautions", {}).values():
-            lines += wrapped("warning", as_typed(text, tuple(options)), 14)
+            lines += named("warning", as_typed(text, tuple(options)), 14)
     if facts["compact"]:
         lines.append(f"{'compact':<14} only what predictions need: it cannot be trained further or certified")
     if facts["unfinished"]:
@@ -145,10 +148,8 @@ def _classes(facts: dict[str, Any]) -> list[str]:
     pairs = [f"{name} {own:.4g}" for name, own in zip(names, facts["intercept"], strict=True)]
     more = facts["spec"]["classes"] - len(names)
     open_ = f"; {more} more may come" if more else ""
-    return [
-        f"{'classes':<14} {len(names)}: {', '.join(names)}{open_}",
-        f"{'intercepts':<14} {', '.join(pairs)}",
-    ]
+    classes = wrapped(f"{'classes':<14} {len(names)}: {', '.join(names)}{open_}", 0, 15)
+    return [*classes, *wrapped(f"{'intercepts':<14} {', '.join(pairs)}", 0, 15)]
 
 
 def _weights(largest: list[dict[str, Any]]) -> list[str]:
@@ -157,21 +158,20 @@ def _weights(largest: list[dict[str, Any]]) -> list[str]:
 
     if not largest:
         return []
-    widest = max(len(shown(entry["label"] or "")) for entry in largest)
-    head = "" if largest[0]["label"] is None else f"  {'class':<{max(widest, 5)}}"
-    lines = ["", f"{'weight*unit':>12} {'weight':>12} {'rows':>10} {'collisions':>12} {'cell':>10}{head}  feature"]
+    has_labels = largest[0]["label"] is not None
+    numbers = (f"{'weight*unit':>12}", f"{'weight':>12}", f"{'rows':>10}", f"{'collisions':>12}", f"{'cell':>10}")
+    rows = [(*numbers, *([" class"] if has_labels else []), " feature")]
     for entry in largest:
         seen = "-" if entry["seen"] is None else f"{entry['seen']:.0f}"
         others = f"{entry['others']} ({100 * entry['collision']:.0f} %)" if entry["others"] else "0"
-        label = "" if entry["label"] is None else f"  {shown(entry['label']):<{max(widest, 5)}}"
-        lines.append(
-            f"{entry['unit_weight']:>12.6g} {entry['weight']:>12.6g} {seen:>10} {others:>12} {entry['cell']:>10}"
-            f"{label}  {shown(entry['name'])}"
-        )
-    return lines
+        weights = (f"{entry['unit_weight']:.6g}", f"{entry['weight']:.6g}")
+        label = [cut(f" {shown(entry['label'])}", 25)] if has_labels else []
+        rows.append((*weights, seen, others, f"{entry['cell']}", *label, f" {shown(entry['name'])}"))
+    return ["", *table(rows, range(5), drop=(4, 3, 2), least=16, gap=" ")]
 
 
 def _names(names: dict[str, Any] | None) -> list[str]:
+    """How many features have names, and what became of the memory for them."""
     if names is None:
         return []
     text = f"{names['count']} features, {names['collisions']} of them share a cell with another (hash collision)"
@@ -181,7 +181,7 @@ def _names(names: dict[str, Any] | None) -> list[str]:
         full.append(f"the quarter for interactions full at row {names['products_full_row']}")
     if full:
         text += f", {', '.join(full)}: {names['unnamed']} cells have no name (--names)"
-    return [f"{'names':<14} {text}"]
+    return wrapped(f"{'names':<14} {text}", 0, 15)
 
 
 def _bounds(bounds: dict[str, int | None] | None) -> list[str]:
@@ -226,14 +226,15 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     if facts["mixture"] is None:
         return []
     names, weights, losses = (facts["mixture"][key] for key in ("names", "weights", "losses"))
-    again = "  over all passes: later ones meet rows that were learned before" if _has_later_passes(facts) else ""
-    lines = ["", f"{'expert':>14} {'mixture weight':>14} {'mean loss':>14}{again}"]
+    again = " over all passes: later ones meet rows that were learned before" if _has_later_passes(facts) else ""
+    rows = [(f"{'expert':>14}", "mixture weight", f"{'mean loss':>14}", again)]
     for name, share, loss in zip(names, weights, losses, strict=True):
-        what = f"  {_EXPERTS[name]}" if name in _EXPERTS else ""
-        lines.append(f"{name:>14} {share:>14.6g} {_mean(loss, facts['mixture_weight']):>14}{what}")
+        what = f" {_EXPERTS[name]}" if name in _EXPERTS else ""
+        rows.append((name, f"{share:.6g}", _mean(loss, facts["mixture_weight"]), what))
     if math.isfinite(facts["baseline_loss"]):
         mean = _mean(facts["baseline_loss"], facts["mixture_weight"])
-        lines.append(f"{'baseline':>14} {'':>14} {mean:>14}  {_BASELINE}")
+        rows.append(("baseline", "", mean, f" {_BASELINE}"))
+    lines = ["", *table(rows, range(3), drop=(3,), least=30, gap=" ")]
     scales, dropped = facts["spec"]["scale"], facts["spec"].get("retired", ())
     if dropped:
         lines.append(f"{'dropped':>14} {', '.join(f'{h:g}' for h in dropped)}")
@@ -241,7 +242,7 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
     every = sorted((*scales, *dropped))
     if scales[best] in (every[0], every[-1]):
         end, other = ("smallest", "smaller") if scales[best] == every[0] else ("largest", "larger")
-        lines.append(f"note: the best scale, {scales[best]:g}, is the {end} one; {other} ones may be better (--scale)")
+        lines.append(f"note: the best scale, {scales[best]:g}, is the {end}; {other} ones may be better (--scale)")
     return lines
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-import textwrap
 import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from ftprl import terminal
 from ftprl.cli.column_table import column_lines, kind_lines
 from ftprl.cli.output import StatusLine
 from ftprl.cli.spelling import as_typed
@@ -35,7 +35,18 @@ _WIDTHS = {
     "held out": 10,
 }
 _BETWEEN = "  "  # between two columns: names of columns have blanks
-_WIDTH = 118
+# What a terminal that is too narrow does without, the first of these first.
+_LEAST = (
+    "weight sum",
+    "features",
+    "label",
+    "predicted",
+    "deviance",
+    "held out baseline",
+    "since last",
+    "RMSE",
+    "held out better",
+)
 _MISSING = {"indicator": "a feature 'COLUMN is missing' (--missing ignore: nothing)", "ignore": "nothing"}
 
 
@@ -71,6 +82,7 @@ class _Table(_Warnings):
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
         self._has_holdout = False
+        self._names: list[str] = []  # of the columns
         self._has_rmse = self._has_deviance = False
         self._has_alarm = False
         self._keeps_best_pass, self._passes = False, 1
@@ -85,9 +97,11 @@ class _Table(_Warnings):
             loss = LOSSES[event["spec"]["loss"]]
             self._has_rmse, self._has_deviance = loss.rmse, loss.has_deviance
             self._keeps_best_pass, self._passes = event["keeps_best_pass"], event["passes"]
-            self._line("\n".join(_settings(event)))
+            width = terminal.columns(self._out)
+            self._line("\n".join(_settings(event, self._out)))
             self._line("")
-            self._line(self._head())
+            self._names = self._columns(width)
+            self._line(_BETWEEN.join(f"{_head(name):>{_WIDTHS[_head(name)]}}" for name in self._names))
         elif kind == "progress" and event["rows"] & (event["rows"] - 1) == 0:
             self._line(self._progress(event))
         elif kind == "retire":
@@ -127,12 +141,16 @@ class _Table(_Warnings):
         if is_end:
             self._line(confidence.line() + ("" if runs is None else f" (over the {runs:,} rows of all runs)"))
 
-    def _head(self) -> str:
+    def _columns(self, width: int) -> list[str]:
+        """Return the names of the columns that fit."""
         beside = [name for name, has in (("RMSE", self._has_rmse), ("deviance", self._has_deviance)) if has]
         names = ["rows", "weight sum", "mean loss", *beside, "baseline", "better"]
         names += ["since last", "label", "predicted", "features"]
-        names += ["held out", "baseline", "better"] if self._has_holdout else []
-        return _BETWEEN.join(f"{name:>{_WIDTHS[name]}}" for name in names)
+        names += ["held out", "held out baseline", "held out better"] if self._has_holdout else []
+        for least in _LEAST if self._out.isatty() else ():
+            if sum(_WIDTHS[_head(name)] + len(_BETWEEN) for name in names) > width + len(_BETWEEN) and least in names:
+                names.remove(least)
+        return names
 
     def _progress(self, event: Event) -> str:
         weight = event["pass_weight"]
@@ -140,22 +158,30 @@ class _Table(_Warnings):
         before = self._last[1:] if self._last[0] == event["pass"] else (0.0, 0.0)
         self._last = (event["pass"], loss, weight)
         since = (loss - before[0]) / (weight - before[1]) if weight > before[1] else None
-        cells = [f"{event['rows']:>10}", f"{event['weight']:>10.6g}", _loss(event["loss"])]
+        cells = {"rows": f"{event['rows']:>10}", "weight sum": f"{event['weight']:>10.6g}"}
+        cells["mean loss"] = _loss(event["loss"])
         if self._has_rmse:
-            cells.append(f"{root_mean_square(event['loss']):>10.6g}")
+            cells["RMSE"] = f"{root_mean_square(event['loss']):>10.6g}"
         if self._has_deviance:
             both = deviances(event["loss"], event["baseline"], event["improvement"])
-            cells.append(f"{'' if both is None else format(both[0], '.6g'):>10}")
+            cells["deviance"] = f"{'' if both is None else format(both[0], '.6g'):>10}"
         # In later passes rows are met that were learned before: how much better than guessing then says nothing.
         gain = event["improvement"] if event["pass"] == 1 else math.nan
-        cells += [_loss(event["baseline"]), _percent(gain), _loss(since)]
+        cells |= {"baseline": _loss(event["baseline"]), "better": _percent(gain), "since last": _loss(since)}
         if "label" in event:
-            cells += [_example(event["label"], ".6g", 8), _example(event["prediction"], ".4f", 10)]
-            cells.append(f"{event['features']:>8}")
+            cells["label"] = _example(event["label"], ".6g", 8)
+            cells["predicted"] = _example(event["prediction"], ".4f", 10)
+            cells["features"] = f"{event['features']:>8}"
         if self._has_holdout:
-            held = (_loss(event["holdout"]), _loss(event["holdout_baseline"]), _percent(event["holdout_improvement"]))
-            cells += held
-        return _BETWEEN.join(cells)
+            cells["held out"] = _loss(event["holdout"])
+            cells["held out baseline"] = _loss(event["holdout_baseline"])
+            cells["held out better"] = _percent(event["holdout_improvement"])
+        return _BETWEEN.join(cells[name] for name in self._names if name in cells)
+
+
+def _head(name: str) -> str:
+    """Return the heading of a column: those of held-out rows stand beside `held out`."""
+    return name.removeprefix("held out ")
 
 
 class _Live(_Table):
@@ -196,28 +222,29 @@ def _percent(value: float) -> str:
     return f"{'-':>8}" if math.isnan(value) else f"{value:>6.1f} %" if abs(value) < 10_000.0 else f"{value:>6.0e} %"
 
 
-def _settings(event: Event) -> list[str]:
+def _settings(event: Event, out: TextIO) -> list[str]:
     """The settings that decide the run, as a few lines."""
     data: dict[str, Any] = event["data"]
     spec: dict[str, Any] = event["spec"]
-    files = data["files"]
+    files, width = data["files"], terminal.columns(out)
     some = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     lines = [f"{'data':<12} {data['format']}: {some}", f"{'labels':<12} {data['labels']}"]
     if data["profile"]:
-        lines += ["", *column_lines(data["profile"]), ""]
+        lines += ["", *column_lines(data["profile"], terminal.columns(out, terminal.UNLIMITED)), ""]
     else:
         lines += kind_lines(data["columns"] or {}, 12, 30)
     if data["missing"] is not None:
-        lines.append(f"{'missing':<12} {_MISSING[data['missing']]}")
+        lines += named("missing", _MISSING[data["missing"]], 12, width)
     options = " ".join(f"{name}={setting(value)}" for name, value in model_settings(spec).items())
-    lines += wrapped("model", f"{spec['loss']} loss, {spec['dim']} cells, {options}", 12)
+    lines += named("model", f"{spec['loss']} loss, {spec['dim']} cells, {options}", 12, width)
     if event["keeps_best_pass"]:
         every = event["holdout_every"]
         more = f" (every {FIRST_EVERY}th of the first {FIRST_ROWS})" if every > FIRST_EVERY else ""
-        lines.append(
-            f"{'passes':<12} at most {event['passes']}: every {every}th row{more} is held out to choose the number of"
-            " passes; then all rows are learned (--holdout 0: hold out no row and make all passes)"
+        text = (
+            f"at most {event['passes']}: every {every}th row{more} is held out to choose the number of passes; then all"
+            " rows are learned (--holdout 0: hold out no row and make all passes)"
         )
+        lines += named("passes", text, 12, terminal.columns(out, terminal.UNLIMITED))
     if event["event"] == "resume":
         lines.append(f"{'resumed':<12} after {event['rows']} rows")
     return lines
@@ -234,16 +261,13 @@ def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "dropped": dropped} if dropped else settings
 
 
-def wrapped(name: str, text: str, width: int) -> list[str]:
+def named(name: str, text: str, indent: int, width: int | None = None) -> list[str]:
     """A named setting in as many lines as it takes.
 
-    >>> wrapped("model", "a=1 b=2", 8)
+    >>> named("model", "a=1 b=2", 8)
     ['model    a=1 b=2']
     """
-    first, rest = f"{name:<{width}} ", " " * (width + 1)
-    return textwrap.wrap(
-        text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
-    )
+    return terminal.wrapped(f"{name:<{indent}} {text}", 0, indent + 1, width or terminal.columns())
 
 
 def setting(value: Any) -> str:

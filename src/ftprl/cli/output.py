@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from ftprl.errors import InvalidInput
+from ftprl.terminal import columns, cut
 
 if TYPE_CHECKING:
     from ftprl.runlog.rows import Caution
@@ -37,7 +38,7 @@ class StatusLine:
         now = time.monotonic()
         if self._out.isatty() and now - self._shown >= REFRESH_SECONDS:
             self._shown, self._is_there = now, True
-            self._write(f"\r{text}\x1b[K")
+            self._write(f"\r{cut(text, columns(self._out) - 1)}\x1b[K")
 
     def clear(self) -> None:
         """Remove the line, so that something else can be written."""

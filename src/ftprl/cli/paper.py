@@ -12,8 +12,10 @@ from ftprl.cli.groups import CommandGroup
 from ftprl.cli.output import StatusLine
 from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.errors import InvalidInput
+from ftprl.terminal import wrapped
 
 if TYPE_CHECKING:
+    from ftprl.paper.base import Statement
     from ftprl.paper.runner import ExperimentProgress, Result
 
 paper = CommandGroup("paper", help="Run the statements of the paper as experiments and check them.")
@@ -28,7 +30,7 @@ def list_() -> None:
     every = chosen([])
     width, place = max(len(s.name) for s in every), max(len(s.place) for s in every)
     for s in every:
-        print(f"{s.name:<{width}}  {s.place:<{place}}  {s.title}")
+        print("\n".join(wrapped(f"{s.name:<{width}}  {s.place:<{place}}  {s.title}", 0, 6)))
 
 
 @paper.add_command
@@ -39,16 +41,19 @@ def show(name: str) -> None:
 
     Also what it is tried on, and where its tests are.
     """
-    from textwrap import fill
+    from ftprl.paper.registry import chosen
 
-    from ftprl.paper.registry import find
+    for number, statement in enumerate(chosen([name])):
+        print("\n" * (number > 0), end="")
+        _print_statement(statement)
 
-    s = find(name)
+
+def _print_statement(s: Statement) -> None:
     print(f"{s.title}\n{s.place}; expected: {s.expected.value}")
     facts = {"claim": s.claim, "instance": s.instance, "measured": s.measured, "correction": s.correction}
     for label, text in facts.items():
         if text:
-            print(f"\n{label}\n{fill(text, 100, initial_indent='  ', subsequent_indent='  ')}")
+            print(f"\n{label}\n{chr(10).join(wrapped(text, 2))}")
     _print_list("code", s.code, f"ftprl.paper.{s.name.replace('-', '_')}")
     _print_list("tests", s.tests, "tests/paper/test_verdicts.py")
 
@@ -110,18 +115,25 @@ def _check_folder(option: str, folder: Path | None) -> None:
 
 
 def _table(results: Sequence[Result]) -> list[str]:
+    from ftprl.paper.base import Verdict
     from ftprl.paper.page import summary
 
-    width, verdict = max(len(r.statement.name) for r in results), max(len(r.verdict.value) for r in results)
+    width = max(len(r.statement.name) for r in results)
     lines = []
     for r in results:
-        detail = f"RED: {r.error or 'expected ' + r.statement.expected.value}" if r.red else f"{r.number}"
-        detail += f" ({r.outcome.remark})" if r.outcome.remark else ""
-        lines.append(f"{r.statement.name:<{width}}  {r.verdict.value:<{verdict}}  {detail}")
+        o, remark = r.outcome, f" ({r.outcome.remark})" if r.outcome.remark else ""
+        head = f"{r.statement.name:<{width}}  {r.verdict.value}"
         if r.red:
-            failed = [c for c in (*r.outcome.stated, *r.outcome.corrected, *r.outcome.instead) if not c.ok]
-            lines += [f"{'':<{width}}    {check}" for check in failed]
-    return [*lines, "", summary(results)]
+            lines.append(f"{head}  RED: {r.error or 'expected ' + r.statement.expected.value}{remark}")
+            lines += [f"    {check}" for check in (*o.stated, *o.corrected, *o.instead) if not check.ok]
+        elif r.verdict is Verdict.HOLDS:
+            lines.append(f"{head}  {r.number}{remark}")
+        else:
+            mended = ("as corrected", o.corrected) if o.corrected else ("instead", o.instead)
+            lines.append(f"{head}{remark}")
+            lines.append(f"    as stated: {r.number}")
+            lines += [f"    {mended[0]}: {check}" for check in mended[1][:1]]
+    return [*(part for line in lines for part in wrapped(line, 0, 6)), "", *wrapped(summary(results))]
 
 
 def _printed(out: TextIO) -> Callable[[ExperimentProgress], None]:
@@ -131,7 +143,7 @@ def _printed(out: TextIO) -> Callable[[ExperimentProgress], None]:
     def show(progress: ExperimentProgress) -> None:
         head = f"[{progress.done:>2}/{progress.total}] {progress.name}: {progress.text}"
         if progress.result is None:
-            status.show(head[:100])
+            status.show(head)
             return
         status.clear()
         red = " RED" if progress.result.red else ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from ftprl.cli import signals
 from ftprl.cli.output import StatusLine
 from ftprl.cli.parameters import argument, command, files, flag, option
+from ftprl.terminal import fitted
 
 
 @command
@@ -52,5 +53,5 @@ def verify(
     listener = None if quiet else show
     verdict = verify_receipt(receipt, data, rows=rows, other=against, model=model, listener=listener)
     status.clear()
-    print(line(verdict.to_dict()) if as_json else verdict)
+    print(line(verdict.to_dict()) if as_json else fitted(str(verdict)))
     return {"confirmed": 0, "refused": 1}.get(verdict.status, 3)

@@ -15,7 +15,7 @@ from ftprl.data.options import LONGEST_USUAL_ROW, ReadingOptions
 from ftprl.data.plan import Plan, plan_of
 from ftprl.data.source import check_here
 from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, known_columns, named_columns
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, known_columns, named_columns
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class FileTables(TableReader):
             keys = {key: one for key, one in partitions.keys_of(file).items() if key not in opened.schema.names}
             flat_schema(opened, name)  # refuses columns that occur twice
             names = nested.fitted_names(opened.schema, kinds)
-            frames.check_columns([*(one for one, _ in names), *keys], kinds, optional_kinds(self.plan), name)
+            check_columns([*(one for one, _ in names), *keys], kinds, optional_kinds(self.plan), name)
             columns = list(dict.fromkeys(column for one, column in names if kinds.get(one, other) != "ignore"))
             for group in range(first, opened.groups if stop is None else stop):
                 start, origin = 0, f"{name}: {opened.part} {group}"

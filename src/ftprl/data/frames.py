@@ -13,7 +13,7 @@ from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, listed, nearest
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, listed, nearest
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -316,16 +316,6 @@ def _is_readable(type: pa.DataType, kind: str) -> bool:
         has_numbers = str(type.index_type) in ("int32", "int64")
         return kind == "categorical" and has_numbers and _is_direct(type.value_type)
     return _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type))
-
-
-def check_columns(names: Sequence[str], kinds: Mapping[str, str], optional: Sequence[str], origin: str) -> None:
-    """Refuse a part of the data that lacks a column."""
-    there = set(names)
-    for name, kind in kinds.items():
-        if name not in there and kind not in optional:
-            raise BadFormat(
-                f"{origin}: expected a column {shown(name)[:40]!r}, got the columns {listed(names)}; add it."
-            )
 
 
 def check_unknown(schema: pa.Schema, plan: Plan, listed: Collection[str] = ()) -> list[str]:

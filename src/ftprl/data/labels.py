@@ -69,7 +69,15 @@ def of_values(loss: str, positive: str | None, column: str, values: Sequence[str
     check_positive(positive)
     if not is_binary(loss, positive):
         return LabelRule("classes" if loss in CLASS_LOSSES else "number")
+    some = ", ".join(repr(value[:40]) for value in values[:6]) + (", ..." if len(values) > 6 else "")
     if positive is not None:
+        near = [value for value in values if value.strip().lower() == positive.lower()]
+        if near and positive not in {value.strip() for value in near}:
+            raise InvalidInput(
+                f"positive= needs a label of the data, got {positive!r}, and the first rows have {some}; did you mean"
+                f" {near[0][:40]!r}?",
+                option="positive",
+            )
         return LabelRule("positive", positive)
     seen = {_plain(value) for value in values}
     for pair in _PAIRS:
@@ -77,7 +85,6 @@ def of_values(loss: str, positive: str | None, column: str, values: Sequence[str
             if pair[0] == "1":
                 return LabelRule("sign")
             return LabelRule("words", words=((pair[0], 1.0), (pair[1], -1.0)))
-    some = ", ".join(repr(value[:40]) for value in values[:6]) + (", ..." if len(values) > 6 else "")
     raise InvalidInput(
         f"{loss} loss needs a label with two classes, got column {column[:40]!r} with the labels {some}; pass"
         f" {_for_numbers(values)}positive= with the label that counts as 1, or loss=softmax for several classes.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, final
 
@@ -112,10 +113,11 @@ def read_header(stream: Stream, dialect: Dialect, block_size: int, max_row: int,
             option="max_row",
         )
     if not fields:
+        cuts = [sep for sep in SEPARATORS if len((first_row(data, True, ord(sep), dialect.codes[1]) or [""])[0]) > 1]
         raise BadFormat(
             f"{stream.name}:1: expected a row of columns, got a quote that is not closed before a separator;"
-            " close it, or pass another quote=",
-            option="quote",
+            + (f" pass sep={cuts[0]!r}" if cuts else " close it, or pass another quote= or sep="),
+            option=("quote", "sep"),
         )
     if not dialect.header:
         return Header(tuple(str(i + 1) for i in range(len(fields))), data, 0, 1)
@@ -126,11 +128,18 @@ def _column_names(fields: Sequence[bytes], file: str) -> tuple[str, ...]:
     try:
         names = tuple(field.decode("utf-8").strip() for field in fields)
     except UnicodeDecodeError:
-        raise BadFormat(f"{file}:1: expected column names in UTF-8, got other bytes; convert the file.") from None
+        wide = fields[0][:2] in (b"\xff\xfe", b"\xfe\xff")
+        found, code = ("UTF-16", "UTF-16") if wide else (shown(b",".join(fields)[:60]), "latin1")
+        raise BadFormat(
+            f"{file}:1: expected column names in UTF-8, got {found}; convert it, as with iconv -f {code} -t UTF-8 FILE."
+        ) from None
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise BadFormat(f"{file}:1: expected each column once, got {name[:40]!r} twice; rename one.")
+            data = ", or pass header=False, since the first row looks like data" if looks_like_data(names) else ""
+            raise BadFormat(
+                f"{file}:1: expected each column once, got {name[:40]!r} twice; rename one{data}.", option="header"
+            )
         seen.add(name)
     return names
 
@@ -174,9 +183,13 @@ def decide(
     for name, kind in kinds.items():
         if name not in there:
             remedy = nearest(name, names) if len(names) > 1 else f"{_remedy_of_one(names[0], dialect)}."
+            if not dialect.header:
+                remedy = "drop header=False if the first row has the names, or pass a number."
+            elif looks_like_data(names) and len(names) > 1:
+                remedy = "pass header=False and a number if the first row is data, or check the name."
             raise InvalidInput(
                 f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {remedy}",
-                option=(kind, "sep"),
+                option=(kind, "sep", "header"),
             )
     for name, sample in zip(names, samples, strict=True):
         if name not in kinds:
@@ -205,14 +218,25 @@ def arrange(
     names: Sequence[str], kinds: Mapping[str, str], optional: Collection[str], file: str
 ) -> list[tuple[int, bytes]]:
     """The kinds in the order of a file's columns; a column that `kinds` does not know is ignored."""
-    there = set(names)
-    for name, kind in kinds.items():
-        if name not in there and kind not in optional:
-            raise BadFormat(
-                f"{file}:1: expected a column {name[:40]!r}, got the columns {listed(names)}; add it, or check sep=",
-                option="sep",
-            )
+    check_columns(names, kinds, optional, f"{file}:1", ", or check sep=")
     return [(KINDS.index(kinds.get(name, "ignore")), name.encode()) for name in names]
+
+
+def check_columns(
+    names: Sequence[str], kinds: Mapping[str, str], optional: Collection[str], where: str, hint: str = ""
+) -> None:
+    """Refuse a part of the data that lacks columns; `hint` is added to the message if it has none that are expected."""
+    there = set(names)
+    missing = [name for name, kind in kinds.items() if name not in there and kind not in optional]
+    if not missing:
+        return
+    others = [name for name in names if name not in kinds]
+    wanted = f"{len(missing)} more columns, {listed(missing)}" if missing[1:] else f"a column {listed(missing)}"
+    found = f"the column{'s' * (len(others) != 1)} {listed(others)}" if others or not names else "the others only"
+    near = nearest(missing[0], others) if len(missing) == 1 else ""
+    remedy = f"rename {near[13:-1]}" if near.startswith("did you mean ") else f"add {'them' if missing[1:] else 'it'}"
+    hint = "" if there & kinds.keys() else hint
+    raise BadFormat(f"{where}: expected {wanted}, got {found}; {remedy}{hint}.", option="sep")
 
 
 def check_kinds(columns: Mapping[str, str]) -> dict[str, str]:
@@ -262,6 +286,15 @@ def listed(names: Sequence[str]) -> str:
     """Some names, for a message: the first ones and, since it is often the label, the last."""
     first = ", ".join(repr(name[:40]) for name in names[: 8 if len(names) <= 8 else 7]) or "(none)"
     return first if len(names) <= 8 else f"{first}, ..., {names[-1][:40]!r}"
+
+
+def looks_like_data(names: Sequence[str]) -> bool:
+    """Return whether a first row has values rather than names: an empty field or a number.
+
+    >>> looks_like_data(["1", "red"]), looks_like_data(["size", "colour"])
+    (True, False)
+    """
+    return any(not name or re.fullmatch(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?", name, re.IGNORECASE) for name in names)
 
 
 def without_label(names: Sequence[str], format: str) -> InvalidInput:

@@ -17,6 +17,7 @@ from ftprl.evaluation.compare import rows_by_value
 from ftprl.evaluation.evaluate import Slices, json_of, json_of_slices, slice_lines, table_of, wilson
 from ftprl.evaluation.moments import Metric, Moments
 from ftprl.evaluation.predictions import Vector
+from ftprl.terminal import cut, table
 
 _WEIGHT, _LOSS, _HIT = range(3)
 _MOST_WITH_INTERVALS = 60  # classes, above which the F score has none: its variance takes their number squared
@@ -85,11 +86,11 @@ class ClassEvaluation:
         return "\n".join([*lines, "", *self._classes(), *self._confusion(), *slices])
 
     def _classes(self) -> list[str]:
-        width = max(5, *(len(one.name) for one in self.by_class))
-        lines = [f"{'class':<{width}}  {'rows':>9}  {'precision':>9}  {'recall':>9}  {'F score':>9}"]
+        rows: list[tuple[str, ...]] = [("class", "     rows", "precision", "   recall", "  F score")]
         for one in self.by_class[:_MOST_SHOWN]:
-            numbers = "  ".join(f"{_short(v):>9}" for v in (one.precision.value, one.recall.value, one.f_score))
-            lines.append(f"{one.name:<{width}}  {one.rows:>9,}  {numbers}")
+            numbers = (one.precision.value, one.recall.value, one.f_score)
+            rows.append((one.name, f"{one.rows:,}", *map(_short, numbers)))
+        lines = table(rows, range(1, 5))
         rest = len(self.by_class) - _MOST_SHOWN
         return [*lines, *([f"... and {rest} more (--json has all)"] if rest > 0 else [])]
 
@@ -98,12 +99,11 @@ class ClassEvaluation:
         if len(self.by_class) > _MOST_SHOWN:
             return []
         names = [one.name for one in self.by_class]
-        width = max(5, *(min(len(name), 12) for name in names))
-        head = " ".join(f"{name[:width]:>{width}}" for name in names)
-        lines = ["", "labels down, predicted classes across:", f"{'':<{width}} {head}"]
-        for name, row in zip(names, self.confusion.tolist(), strict=True):
-            lines.append(f"{name[:width]:<{width}} {' '.join(f'{count:>{width}.6g}' for count in row)}")
-        return lines
+        short = [cut(name, 12) for name in names]
+        rows = [("", *short)]
+        for name, counts in zip(short, self.confusion.tolist(), strict=True):
+            rows.append((name, *(f"{count:.6g}" for count in counts)))
+        return ["", "labels down, predicted classes across:", *table(rows, range(1, len(rows[0])))]
 
 
 def _short(value: float) -> str:

@@ -127,7 +127,7 @@ class Comparison:
         lines = [f"{self.rows:,} rows, {self.unit} per row{self._not_compared()}", ""]
         for name, interval in zip(self.systems, self.losses, strict=True):
             lines.append(f"{name:<{width}}  {interval.text()}{_cut(interval)}")
-        lines += [f"{'baseline':<{width}}  {self.baseline:.4f}  each row predicted from the labels before it", ""]
+        lines += [f"{'baseline':<{width}}  {self.baseline:.4f}  from the labels before each row", ""]
         lines += [difference.text() for difference in self.differences]
         if self.slices:
             lines += ["", f"by {self.by}, each with its own interval:"]

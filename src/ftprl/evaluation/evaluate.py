@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -16,6 +17,7 @@ from ftprl.evaluation.measures import measures_for
 from ftprl.evaluation.moments import NORMAL_95, Metric, Moments
 from ftprl.evaluation.ranking import Ranked, Ranking, SliceRankings
 from ftprl.losses import ScalarLoss
+from ftprl.terminal import table
 
 FARTHEST_LOGIT = 300.0  # exp of it is a number
 Slices = tuple[tuple[str, int, dict[str, Metric]], ...]  # value, rows, metrics
@@ -87,14 +89,11 @@ def json_of_slices(slices: Slices) -> list[dict[str, Any]]:
 
 def table_of(metrics: dict[str, Metric]) -> list[str]:
     """Metrics as the lines of a table."""
-    width = max(map(len, metrics))
-    lines = [f"{'':<{width}}  {'value':>10}  {INTERVAL:^23}  {'baseline':>10}"]
+    lines = [("", "     value", INTERVAL, "  baseline")]
     for name, m in metrics.items():
         base = "" if m.baseline is None else _number(m.baseline)
-        lines.append(
-            f"{name:<{width}}  {_number(m.value):>10}  {_number(m.lower):>10} to {_number(m.upper):<10}  {base:>10}"
-        )
-    return [line.rstrip() for line in lines]
+        lines.append((name, _number(m.value), f"{_number(m.lower)} to {_number(m.upper)}", base))
+    return table(lines, (1, 2, 3), drop=(2,), least=20)
 
 
 def slice_lines(by: str | None, slices: Slices) -> list[str]:
@@ -103,12 +102,11 @@ def slice_lines(by: str | None, slices: Slices) -> list[str]:
     rows = [("", "rows", *names)]
     for value, count, metrics in slices:
         rows.append((value, f"{count:,}", *(shown(metrics[name]) if name in metrics else "" for name in names)))
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join([f"{value:<{wide[0]}}", *(f"{cell:>{width}}" for cell, width in zip(cells, wide[1:], strict=True))])
-        for value, *cells in rows
-    ]
-    return [f"by {by}, each with its 95 % interval:", *(line.rstrip() for line in lines)]
+    numbers = range(1, len(rows[0]))
+    lines = table(rows, numbers, drop=numbers[:1:-1])
+    hidden = [name for name in names if name not in re.split(" {2,}", lines[0])]
+    more = [f"not shown for want of room: {', '.join(hidden)} (--json has all)"] if hidden else []
+    return [f"by {by}, each with its 95 % interval:", *lines, *more]
 
 
 def shown(metric: Metric) -> str:

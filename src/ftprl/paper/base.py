@@ -40,7 +40,7 @@ class Check:
         return bool(self.value <= self.limit if self.relation == "<=" else self.value >= self.limit)
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.value:.6g} {self.relation} {self.limit:.6g}{'' if self.ok else ', NOT met'}"
+        return f"{self.what}: {self.value:.6g} {self.relation} {self.limit:.6g}{'' if self.ok else ' is not met'}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""

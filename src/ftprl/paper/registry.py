@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -82,7 +83,14 @@ def find(name: str) -> Statement:
 
 
 def chosen(wanted: Sequence[str]) -> list[Statement]:
-    """The statements of these names, each once and in the order of the paper; all when none is named."""
-    for name in wanted:
-        find(name)
-    return [find(name) for name in names() if not wanted or name in wanted]
+    """The statements of these names or places, each once and in the order of the paper; all when none is named.
+
+    >>> [statement.name for statement in chosen(["theorem-5", "half"])]
+    ['black-box', 'kappa-transfer', 'half']
+    """
+    every = names()
+    meant = set(wanted) if wanted else set(every)
+    for word in meant - set(every):
+        place = re.compile(rf"{re.escape(word.replace('-', ' '))}\b", re.IGNORECASE)
+        meant |= {name for name in every if word and place.match(find(name).place)} or {find(word).name}
+    return [find(name) for name in every if name in meant]

@@ -11,11 +11,11 @@ from ftprl.linear.totals import improvement
 from ftprl.runlog import answers
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import LENGTHS, FloorCurve, below
+from ftprl.terminal import columns
 
 if TYPE_CHECKING:
     from ftprl.receipt.certificate import StreamCertificate
 
-WIDTH = 118
 _MOST_GROUPS = 12
 Row = tuple[str, float | None, bool, str]
 
@@ -64,7 +64,7 @@ def four_answers(c: Answerable) -> list[Answer]:
 
 def certificate_text(c: StreamCertificate) -> str:
     """All of a certificate, for a terminal."""
-    lines = [_rows(c), *answer_lines(four_answers(c))]
+    lines = [_rows(c), *answer_lines(_with_own_length(c, four_answers(c)))]
     return "\n".join([*lines, *_floor(c), *_details(c), *_named(c), *(f"  note: {caveat}" for caveat in c.caveats)])
 
 
@@ -76,13 +76,21 @@ def _rows(c: StreamCertificate) -> str:
     return f"{first['rows']} rows, each predicted before it was learned; {c.rounds} with those learned again later"
 
 
+def _with_own_length(c: StreamCertificate, answers: list[Answer]) -> list[Answer]:
+    """Add how long the compared weights are to the answer about fixed weights of some lengths."""
+    if c.length is None or c.norm != "2":
+        return answers
+    own = f"{str(c.comparison).capitalize()} have length {c.length:.3g}."
+    return [*answers[:2], answers[2]._replace(answer=f"{answers[2].answer} {own}"), *answers[3:]]
+
+
 def answer_lines(answers: Sequence[Answer]) -> list[str]:
     """Questions and answers for a terminal."""
     return [line for question, answer in answers for line in (f"  {question}", *_indented(answer))]
 
 
 def _indented(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
+    return textwrap.wrap(text, columns() - 4, initial_indent="    ", subsequent_indent="    ")
 
 
 def _floor(c: StreamCertificate) -> list[str]:
@@ -110,13 +118,12 @@ def _floor(c: StreamCertificate) -> list[str]:
     end = curve.informative_length
     limit = [] if end is None else [f"  for lengths above {below(end)} nothing is proved"]
     table = [f"    {a:>{wide[0]}}  {b:>{wide[1]}}  {note}".rstrip() for a, b, note in cells]
-    words = textwrap.wrap(f"length: {LENGTHS[c.norm]}{_in_unit(c)}", WIDTH - 2)
+    words = textwrap.wrap(f"length: {LENGTHS[c.norm]}{_in_unit(c)}", columns() - 2)
     return [head, *table, *limit, *(f"  {line}" for line in words)]
 
 
 def _in_unit(c: StreamCertificate) -> str:
-    own = "" if c.length is None or c.norm != "2" else f"; {c.comparison} have length {c.length:.3g}"
-    return (f", divided by the unit of the labels, {c.floors.unit:.4g}" if c.floors.unit != 1.0 else "") + own
+    return f", divided by the unit of the labels, {c.floors.unit:.4g}" if c.floors.unit != 1.0 else ""
 
 
 def _round_lengths(c: StreamCertificate) -> list[float]:

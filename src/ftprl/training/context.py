@@ -131,9 +131,9 @@ class RunContext:
             )
         positive = self.model.reading.get("positive")
         if state.only_class == -1 and positive is not None:
-            raise InvalidInput(
-                f"positive= needs a label of the data, got {positive!r}, which no row has; pass one that is there."
-            )
+            labels = [column for column in self.source.describe().profile if column.kind == "label"]
+            first = f"; the first row has {labels[0].example!r}" if labels else "; pass one that is there"
+            raise InvalidInput(f"positive= needs a label of the data, got {positive!r}, which no row has{first}.")
         # What continues the totals of the runs before is taken as it is: the sum could differ in the last bit.
         continues = before.progressive == state.run_start and state.first_pass is not None
         total = state.first_pass if continues else None

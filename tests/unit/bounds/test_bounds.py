@@ -119,11 +119,28 @@ def test_printing(rng: np.random.Generator) -> None:
         assert sum(line.strip().startswith(name) for line in lines) == 1
     assert "proved: at most 1.414" in text
     assert "true regret" not in text
-    assert lines[-1].startswith("  note: ")
+    assert any(line.startswith("  note: ") for line in lines)
+    assert max(map(len, lines)) <= 80
     assert not any(line != line.rstrip() for line in lines)
     with_truth = play(FTPRL(CUBE, Diagonal()), rng.normal(size=(2, 3)), hindsight=True).certificate()
     assert "true regret" in str(with_truth)
-    assert str(with_truth).startswith("after 2 rounds\n")
+    assert str(with_truth).startswith("after 2 rounds\n  The total loss")
+
+
+def test_sentences_have_the_numbers(rng: np.random.Generator) -> None:
+    c = play(FTPRL(CUBE, Diagonal()), rng.normal(size=(20, 3)), hindsight=True).certificate()
+    regret, proved, ratio, steps = c.sentences()
+    assert f"is at most {c.true_regret:.6g} above that of the best fixed point" in regret
+    assert f"at most {c.bound:.6g} above that, and at most {c.worst_case:.6g} above that of any other point" in proved
+    assert (
+        f"would have had {c.post_hoc['diagonal']:.6g} in place of {c.worst_case:.6g}, which is {c.ratio:.4g}" in ratio
+    )
+    assert steps == "Each step minimised its objective exactly."
+    assert str(c).index(regret[:40]) < str(c).index("in numbers")
+    descent = play(GradientDescent(CUBE), rng.normal(size=(5, 3))).certificate().sentences()
+    assert "No bound is proved for this learner." in descent
+    unbounded = play(FTPRL(Box(-1, math.inf, dim=3), Diagonal(widths=1.0)), rng.normal(size=(4, 3))).certificate()
+    assert "inf" not in "".join(unbounded.sentences())
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,10 @@ def test_a_resumed_run_needs_its_columns() -> None:
 def test_a_positive_label_that_no_row_has(capsys: Capture) -> None:
     Path("a.csv").write_text("y,n\n" + "yes,2\nno,3\n" * 10)
     assert ftprl("train", "a.csv", "--label", "y", "--positive", "Yes", "-o", "x", "-q", "--bits", "8") == 2
-    assert "--positive needs a label of the data, got 'Yes', which no row has" in capsys.readouterr().err
+    wrong = "--positive needs a label of the data, got"
+    assert f"{wrong} 'Yes', and the first rows have 'yes', 'no'; did you mean 'yes'?" in capsys.readouterr().err
+    assert ftprl("train", "a.csv", "--label", "y", "--positive", "ja", "-o", "x", "-q", "--bits", "8") == 2
+    assert f"{wrong} 'ja', which no row has; the first row has 'yes'." in capsys.readouterr().err
     Path("b.vw").write_text("1 | a\n" * 5)
     assert ftprl("train", "b.vw", "-o", "x", "-q", "--bits", "8") == 0
     assert capsys.readouterr().err == "ftprl: every label was 1; check the labels, and --positive\n"

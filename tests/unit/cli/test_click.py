@@ -1,5 +1,6 @@
 """Commands as Click reads them: help, completion, suggestions, and what is imported when."""
 
+import re
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ftprl.cli.app import COMMANDS, run
+from ftprl.cli.vw_options import INSTEAD
 from ftprl.version import __version__
 
 Capture = pytest.CaptureFixture[str]
@@ -85,3 +87,49 @@ def test_a_command_imports_no_other_and_no_readers_that_it_does_not_need(tmp_pat
         "assert not unused & set(sys.modules), unused & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+VW = [
+    ("train a.vw -q uc", "-q uc: -q is --quiet here; in place of -q uc of vw type --interactions u:c"),
+    (
+        "train a.vw -quc",
+        "No such option: -u; -q uc: -q is --quiet here; in place of -q uc of vw type --interactions u:c",
+    ),
+    ("train a.vw -q ::", "-q ::: -q is --quiet here; in place of -q :: of vw type --interactions *:*"),
+    ("train a.vw --learning-rate 1", "No such option: --learning-rate (an option of vw), which is not needed: eight"),
+    ("train a.vw -l0.5", "No such option: -l (an option of vw), which is not needed: eight"),
+    ("train a.vw -p x", "No such option: -p (an option of vw); type ftprl predict MODEL FILE -o PREDICTIONS"),
+    ("predict -t -i m a.vw", "No such option: -t (an option of vw); type ftprl predict MODEL FILE"),
+    ("-d a.vw", "No such option: -d (an option of vw); type ftprl train FILE... -o MODEL"),
+    ("a.vw", "No such command 'a.vw'. To learn the file type ftprl train a.vw; see ftprl --help"),
+    ("demo -p 3", "No such option: -p; see ftprl demo --help"),
+    ("train a.vw --cache -o m", "Option '--cache' requires an argument, got '-o'; see ftprl train --help"),
+]
+
+
+@pytest.mark.parametrize(("args", "line"), VW)
+def test_users_of_vowpal_wabbit_read_what_to_type(
+    args: str, line: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.vw").write_text("1 | a b\n-1 | c a\n")
+    assert run([*args.split(), *(["-o", "m"] if " -" in args and "-o" not in args else [])]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"ftprl: {line}")
+    assert err.count("\n") == 1
+
+
+def test_what_is_typed_instead_exists() -> None:
+    """Options behind the name of a command are options of this command, and others options of train."""
+    from ftprl.cli import evaluate, inspect, predict, train
+
+    commands = (train.train, predict.predict, inspect.inspect, evaluate.evaluate)
+    options = {str(command.name): {word for p in command.params for word in p.opts} for command in commands}
+    for option, text in INSTEAD.items():
+        assert option not in options["train"], option  # else nobody reads the line
+        command = "train"
+        for word in re.findall(r"(?<![\w-])(?:train|predict|inspect|evaluate|--?[a-z][a-z0-9-]*)(?![\w.(])", text):
+            if word in options:
+                command = word
+            else:
+                assert word in options[command], (option, word)

@@ -102,7 +102,7 @@ def test_numbers_have_a_page_too(files: Path, capsys: Capture) -> None:
         ),
         (["m.ftprl", "clicks.csv", "-o", "e.txt"], "--output needs a name ending in .html, .png or .svg, got 'e.txt';"),
         (["m.ftprl", "clicks.csv", "--positive", "1"], "--positive comes from the model,"),
-        (["m.ftprl", "bad.csv"], "bad.csv:1: expected a column 'click', got the columns 'a', 'b'; add it,"),
+        (["m.ftprl", "bad.csv"], "bad.csv:1: expected 40 more columns, 'click', 'I1', "),
     ],
 )
 def test_one_line_for_what_is_wrong(files: Path, args: list[str], message: str, capsys: Capture) -> None:

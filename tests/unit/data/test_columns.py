@@ -346,9 +346,11 @@ def test_a_model_reads_files_with_another_separator(tmp_path: Path, trained: str
         assert model.predict(written(sep)).tolist() == wanted
         assert len(rows_of(model.open_labelled(written(sep)).batches())) == 60
     assert ftprl.load(_saved(model, tmp_path)).predict(written("\t")).tolist() == wanted
-    with pytest.raises(BadFormat, match="csv:1: expected a column 'a', got the columns 'y:a:b', 'c'; add it, or"):
+    with pytest.raises(
+        BadFormat, match="csv:1: expected 2 more columns, 'a', 'b, c', got the columns 'y:a:b', 'c'; add"
+    ):
         model.predict(written(":"))
-    with pytest.raises(BadFormat, match="expected a column 'a', got the columns"):
+    with pytest.raises(BadFormat, match="expected 2 more columns, 'a', 'b, c', got the column"):
         model.predict(model.open(written("|"), sep=":"))
     assert model.predict(model.open(written(":"), sep=":")).tolist() == wanted
 
@@ -385,7 +387,9 @@ def test_each_file_may_have_another_separator(tmp_path: Path, threads: int) -> N
         rest, _ = next(mixed.read(position, threads=threads))
         assert (rest.indices == batch.indices).all()
         assert mixed.locate(position).startswith(f"{other[position.rows // 1000]}:{position.rows % 1000 + 2}")
-    with pytest.raises(BadFormat, match=r"other1\.csv:1: expected a column 'n', got the columns 'y;n;t'; add it, or"):
+    with pytest.raises(
+        BadFormat, match=r"other1\.csv:1: expected 3 more columns, 'n', 't', 'y', got the column 'y;n;t'; add them, or"
+    ):
         rows_of(data.open(other, label="y", sep=",").batches())
 
 
@@ -422,6 +426,13 @@ def test_an_odd_separator_of_training_is_kept(tmp_path: Path) -> None:
 def test_the_error_names_the_separator(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"got 'y'; there is one column only: pass sep=';'"):
         opened(tmp_path, "y;a\n1;2\n3\n")
+
+
+def test_the_error_of_a_label_knows_about_headers(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="got 'y'; pass header=False and a number if the first row is data, or"):
+        opened(tmp_path, "1,red\n0,blue\n", label="y")
+    with pytest.raises(InvalidInput, match="got 'y'; drop header=False if the first row has the names, or pass a n"):
+        opened(tmp_path, "y,colour\n0,blue\n", label="y", header=False)
 
 
 def test_a_decimal_comma_is_refused(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ def test_more_rows_are_learned_later(tmp_path: Path) -> None:
     two = ftprl.train(features[200:], labels[200:], resume=tmp_path / "b").model
     three = ftprl.train(features[200:], labels[200:], resume=tmp_path / "a").model
     assert one.state_digest() == two.state_digest() == three.state_digest()
-    with pytest.raises(BadFormat, match="expected a column 'click', got the columns 'city'"):
+    with pytest.raises(BadFormat, match="expected a column 'click', got the others only"):
         ftprl.train(features, resume=tmp_path / "a")
     with pytest.raises(InvalidInput, match=r"y= belongs to ftprl\.data\.open when the data is a Source, got both"):
         ftprl.train(data.open(frame, label="click"), labels, resume=tmp_path / "a")
@@ -408,7 +408,7 @@ LISTS = [[[1]], [[2]], [[3]]]
         (
             lambda: [frame_of(), frame_of().select(["y"])],
             {"label": "y"},
-            "<memory>: element 1: expected a column 'x', got the columns",
+            "<memory>: element 1: expected a column 'x', got the others only",
         ),
         (lambda: [frame_of(), 3], {"label": "y"}, "<memory>: element 1: expected a frame or dicts as before, got int"),
         (
@@ -592,7 +592,7 @@ def test_arrays_that_hide_values_are_refused() -> None:
 
 def test_a_column_that_is_missing_at_prediction_is_named(tmp_path: Path) -> None:
     model = ftprl.train(table(), **OPTIONS).model
-    with pytest.raises(BadFormat, match="<memory>: expected a column 'city', got the columns 'price', 'count'"):
+    with pytest.raises(BadFormat, match="<memory>: expected a column 'city', got the others only"):
         model.predict(table().drop_columns(["city"]))
     with pytest.raises(BadFormat, match=r"<memory>: expected a key 'city', got the keys 'price'; add it, with None"):
         model.predict([{"price": 1.0}])

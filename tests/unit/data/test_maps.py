@@ -263,7 +263,7 @@ def test_structures_of_odd_shapes_where_a_model_has_other_columns() -> None:
     with pytest.raises(InvalidInput, match="needs fields with one value each, got a list in 'k'"):
         model.predict(pa.table({"m": [{"k": [1.0]}]}))
     dates = ftprl.train(pa.table({"d": ["2020-01-01", "2020-01-02"] * 20, "y": [1, 0] * 20}), label="y", date="d").model
-    with pytest.raises(BadFormat, match="expected a column 'd', got the columns"):
+    with pytest.raises(BadFormat, match=r"expected a column 'd', got the column 'd\.a'"):
         dates.predict(pa.table({"d": [{"a": 1.0}]}))
 
 

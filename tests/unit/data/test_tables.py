@@ -143,24 +143,28 @@ def test_bad_rows(tmp_path: Path, row: str, message: str) -> None:
     [
         ("", "a.csv:1: expected a row of columns, got an empty file; check the path."),
         ("a,a\n1,2\n", "a.csv:1: expected each column once, got 'a' twice; rename one."),
+        ("a,0,0\n1,2,3\n", "got '0' twice; rename one, or pass header=False, since the first row looks like data."),
         (
             '"a,b\n1,2\n',
             (
                 "a.csv:1: expected a row of columns, got a quote that is not closed before a separator"
-                "; close it, or pass another quote="
+                "; close it, or pass another quote= or sep="
             ),
         ),
+        ('"a";"b"\n1;2\n', "got a quote that is not closed before a separator; pass sep=';'"),
     ],
 )
 def test_bad_headers(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadFormat) as caught:
-        opened(tmp_path, text)
+        opened(tmp_path, text, sep=",")
     assert str(caught.value).endswith(message)
 
 
 def test_a_header_that_is_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xff,b\n1,2\n")
-    with pytest.raises(BadFormat, match=r"a\.csv:1: expected column names in UTF-8, got other bytes"):
+    with pytest.raises(
+        BadFormat, match=r"a\.csv:1: expected column names in UTF-8, got .*; convert it, as with ic"
+    ):
         data.open(tmp_path / "a.csv")
 
 
@@ -197,8 +201,11 @@ def test_what_a_model_keeps_reads_other_files(tmp_path: Path) -> None:
     (row,) = rows_of(data.open(tmp_path / "new.csv", **kept).batches())
     assert row.features == {slot("b=x"): 1, slot("a"): 2}
     assert np.isnan(row.y)
+    (tmp_path / "new.csv").write_text("y,a,B\n1,2,x\n")
+    with pytest.raises(BadFormat, match=r"new\.csv:1: expected a column 'b', got the column 'B'; rename 'B'\."):
+        rows_of(data.open(tmp_path / "new.csv", **kept).batches())
     (tmp_path / "new.csv").write_text("a\n1\n")
-    with pytest.raises(BadFormat, match=r"new\.csv:1: expected a column 'b', got the columns 'a'"):
+    with pytest.raises(BadFormat, match=r"new\.csv:1: expected a column 'b', got the others only"):
         rows_of(data.open(tmp_path / "new.csv", **kept).batches())
 
 
