@@ -20,7 +20,7 @@ from ftprl.receipt.audit import Comparator
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
 from ftprl.receipt.digest import digest_of_file
-from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
+from ftprl.receipt.document import OPTIONAL, Document, canonical, digest, facts_of, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.printed import answer_lines
 from ftprl.receipt.provenance import Provenance
@@ -110,7 +110,7 @@ def verify_receipt(
     provenance = Provenance.from_dict({key: stated[key] for key in PROVENANCE})
     claimed = None if model is None else Model.load(model)
     if claimed is not None:
-        checks.append(checked("model.state_sha256", stated["model"]["state_sha256"], claimed.state_digest()))
+        checks += _check_facts(stated, facts_of(claimed))
     comparator = _comparator(stated["certificate"], other, spec)
     try:
         has_names = "named" in stated["certificate"]
@@ -142,6 +142,15 @@ def _check_header(stated: Document) -> Iterator[Check]:
     yield checked("sha256", stated["sha256"], digest(stated))
     for name in ("dim", "seed", "loss"):
         yield checked(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
+
+
+def _check_facts(stated: Document, facts: Document) -> Iterator[Check]:
+    """Compare a model with what the receipt says of it; what differs is named by its field, after the digest."""
+    names = (facts.keys() | (stated.keys() & {*OPTIONAL})) - {"model", "calibration"}
+    for name in ("model", *sorted(names)):
+        field = "model" if name == "model" else f"model.{name}"
+        differ = [one for one in compare(field, stated.get(name), facts.get(name), {}) if not one.ok]
+        yield from differ or [Check(field, None, None, True)]
 
 
 def _first_classes(stated: Document, spec: Spec) -> int:

@@ -195,7 +195,7 @@ def test_a_model_that_the_receipt_is_not_about(capsys: Capture) -> None:
     assert run(["verify", "r.json", "log.vw", "--model", "m"]) == 0
     capsys.readouterr()
     assert run(["verify", "r.json", "log.vw", "--model", "other"]) == 1
-    assert "REFUSED  model.state_sha256" in capsys.readouterr().out
+    assert "REFUSED  model.sha256" in capsys.readouterr().out
     # An issuer who writes the digest of another model into the receipt is found out by its weights.
     made = json.loads(Path("r.json").read_text())
     changed_model = ftprl.load("m")
@@ -203,7 +203,7 @@ def test_a_model_that_the_receipt_is_not_about(capsys: Capture) -> None:
         changed_model.engine.touched()[:1], changed_model.engine.take(changed_model.engine.touched()[1:2])
     )
     changed_model.save("changed")
-    made["model"]["state_sha256"] = ftprl.load("changed").state_digest()
+    made["model"]["sha256"] = ftprl.load("changed").digest()
     write_receipt("f.json", {**made, "sha256": digest(made)})
     assert run(["verify", "f.json", "log.vw", "--model", "changed"]) == 1
     assert "model.weights" in capsys.readouterr().out
@@ -264,7 +264,7 @@ FORGED: list[Any] = [
     lambda r: r.update(calibration=[[1, 2]]),
     lambda r: r.update(calibration=[[-1.0, 0.0, 0.0]] * 20),
     lambda r: r.update(retired=["x"]),
-    lambda r: r.update(model={"state_sha256": 1}),
+    lambda r: r.update(model={"sha256": 1}),
     lambda r: r.update({"\x1b[31m": 1}),
     lambda r: r["spec"].update({"\x1b[31m": 1}),
     lambda r: r["spec"].update(loss="\x1b[31m"),
@@ -318,7 +318,7 @@ IDLE = {
     ("runs", 0, "skip"),
     ("spec", "stack"),
     ("reading", "positive"),
-    ("model", "state_sha256"),
+    ("model", "sha256"),
 }
 
 
@@ -518,7 +518,7 @@ def test_a_model_that_mixes_otherwise_is_refused(part: str, capsys: Capture) -> 
     array[:] = array if part == "coin.intercept" else array[::-1].copy()
     array[2] += 0.01 if part == "coin.intercept" else 0.0
     model.save("changed")
-    made["model"]["state_sha256"] = ftprl.load("changed").state_digest()
+    made["model"]["sha256"] = ftprl.load("changed").digest()
     write_receipt("f.json", {**made, "sha256": digest(made)})
     assert run(["verify", "r.json", "numbers.vw", "--model", "m", "-q"]) == 0
     assert run(["verify", "f.json", "numbers.vw", "--model", "changed"]) == 1
