@@ -76,7 +76,9 @@ def digest(receipt: Mapping[str, Any]) -> str:
 def first_spec(spec: Spec) -> Spec:
     """The settings that a run began with: all its scales, and the coin if there was one."""
     scales = tuple(sorted((*spec.scales, *spec.retired)))
-    return replace(spec, scale=scales, retired=(), coin=spec.coin or spec.coin_retired, coin_retired=False)
+    return replace(
+        spec, scale=scales, retired=(), retired_row=0, coin=spec.coin or spec.coin_retired, coin_retired=False
+    )
 
 
 def spec_to_dict(spec: Spec) -> dict[str, Any]:

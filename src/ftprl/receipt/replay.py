@@ -272,5 +272,5 @@ class Replay:
             return
         kept = scales[first : first + WINDOW]
         retired = tuple(sorted({*self.spec.retired, *scales} - {*kept}))
-        self.spec = replace(self.spec, scale=kept, retired=retired)
+        self.spec = replace(self.spec, scale=kept, retired=retired, retired_row=rows)
         self.arrays.drop_scales(first)

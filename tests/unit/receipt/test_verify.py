@@ -158,6 +158,52 @@ def test_scales_that_retired(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(made["retired"]) == 4
     verdict = verify_receipt("r.json", "clicks.vw")
     assert verdict.confirmed, str(verdict)
+    for change in ({"dropped": []}, {"dropped_row": 1024}):
+        forged = copy.deepcopy(made)
+        forged["certificate"]["rates"].update(change)
+        write_receipt("f.json", {**forged, "sha256": digest(forged)})
+        assert next(one.name for one in verify_receipt("f.json", "clicks.vw").refused).startswith("certificate.rates")
+
+
+def noise_then_signal(path: Path, noise: int, rows: int) -> None:
+    """Rows whose features say nothing, and then others that say all: what large scales learn at once."""
+    rng = np.random.default_rng(5)
+    first = [f"{rng.choice([-1, 1])} | n{rng.integers(30)}\n" for _ in range(noise)]
+    names, signs = rng.integers(2000, size=rows), rng.choice([-1, 1], 2000)
+    path.write_text("".join(first + [f"{signs[n]} | s{n}\n" for n in names.tolist()]))
+
+
+def test_the_answer_about_learning_rates_is_about_the_scales_that_were_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dropped ones would have been far better here, so nothing may be said of them."""
+    noise_then_signal(Path("change.vw"), 2100, 6000)
+    options = {"bits": 14, "order": "given"}
+    every = ftprl.train("change.vw", receipt=True, **options).model
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
+    model = trained("change.vw", **options)
+    spec = model.engine.spec
+    losses = dict(zip(every.engine.spec.scales, every.engine.state["totals"].tolist(), strict=False))
+    rates = receipt_of(model)["certificate"]["rates"]
+    assert rates["dropped"] == list(spec.retired)
+    assert rates["dropped_row"] == 2048
+    assert rates["mixture"] > min(losses[scale] for scale in spec.retired) + 3 * rates["guaranteed"]
+    assert rates["mixture"] <= min(losses[scale] for scale in spec.scales) + rates["guaranteed"]
+    verdict = verify_receipt("r.json", "change.vw")
+    assert verdict.confirmed
+    answer = verdict.answers[1].answer
+    assert ", of those that were kept: " in answer
+    assert (
+        "above the best scale that was kept. Nothing is known of the scales that were dropped, after row 2,048."
+        in answer
+    )
+    assert answer in " ".join(str(certify_model(model)).split())
+    assert answer in " ".join(page_of(model, "change.vw", options).split())
+
+
+def page_of(model: ftprl.Model, data: str, options: dict[str, Any]) -> str:
+    """The text of the report of the run once more."""
+    ftprl.train(data, receipt=True, events="run.jsonl", **options)
+    assert run(["report", "run.jsonl", "-o", "run.html", "-q"]) == 0
+    return Path("run.html").read_text()
 
 
 def test_the_first_rows_alone_give_no_verdict(capsys: Capture) -> None:
