@@ -166,11 +166,26 @@ class Replay:
         A label of several classes is the number of one, and so is a prediction, NaN before a class is known. With the
         log loss, where a loss reveals the prediction, the second is empty of meaning.
         """
+        numbers = self._learn_bounded(batch)
+        return numbers[0], numbers[1]
+
+    def learn_offsets(self, batch: Batch) -> tuple[Vector, Vector]:
+        """As `learn`; returns what the scores of each row are counted from, and what its weight is multiplied by.
+
+        >>> replay = Replay(Spec(loss="squared", dim=2), retire=True)
+        >>> replay.learn_offsets(Batch.from_rows([{0: 1.0}, {0: 1.0}], y=[3.0, 5.0]))[0].tolist()
+        [0.0, 3.0]
+        """
+        numbers = self._learn_bounded(batch)
+        return numbers[2], numbers[3]
+
+    def _learn_bounded(self, batch: Batch) -> Vector:
+        """Learn rows, each with the bounds of its time; returns four numbers for each that is learned."""
         learned = (batch.weight > 0) & (batch.y == batch.y)
-        out = np.zeros((2, len(batch)))
+        out = np.zeros((4, len(batch)))
         if self._bounds is None:
             self._learn(batch, out)
-            return out[0, learned], out[1, learned]
+            return np.compress(learned, out, axis=1)
         changes = [] if self._has_met else self._bounds.changes(batch)
         cells, first = np.unique(batch.indices, return_index=True)
         begins = dict(zip(cells.tolist(), first.tolist(), strict=True))
@@ -181,7 +196,7 @@ class Replay:
                 done = max(done, change.row)
             self._bound(change)
         self._learn(batch[done:], out[:, done:])
-        return out[0, learned], out[1, learned]
+        return np.compress(learned, out, axis=1)
 
     def meet_names(self, batch: Batch) -> None:
         """Note the names of rows that are learned later, in another order, which may bound weights."""
@@ -196,11 +211,11 @@ class Replay:
 
     def score(self, batch: Batch) -> Vector:
         """Return the losses of rows that are predicted and not learned, all with a label and a weight."""
-        losses, predictions = np.zeros((2, len(batch)))
+        out = np.zeros((4, len(batch)))
         cells, values = self._cell_number[batch.indices], batch.values.astype(np.float64)
         y = np.minimum(batch.y, len(self.copies) - 1.0) if self.loss.has_classes else batch.y
-        self._core(self.known).pass_rows(False, *(batch.indptr, cells, values, y, batch.weight), *(losses, predictions))
-        return losses
+        self._core(self.known).pass_rows(False, *(batch.indptr, cells, values, y, batch.weight), *out)
+        return out[0]
 
     def _core(self, known_before: int) -> CompiledReplay:
         settings = {"copies": self.copies.tolist(), "known_before": known_before, "known": self.known}
@@ -218,11 +233,10 @@ class Replay:
             end = done + self._rows_at_once(batch.y[done:], learned[done:])
             ends = batch.indptr[done : end + 1]
             entries, rows = slice(ends[0], ends[-1]), slice(done, end)
-            losses, predictions = out[:, rows]
             self._core(known).pass_rows(
                 True,
                 *(ends - ends[0], at[entries], values[entries], batch.y[rows], batch.weight[rows]),
-                *(losses, predictions),
+                *out[:, rows],
             )
             done = end
             self._review()

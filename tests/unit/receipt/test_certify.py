@@ -21,9 +21,8 @@ from ftprl.receipt import NotProved, certify_model, make_receipt, provenance, ve
 from ftprl.receipt.certificate import box_certificate
 from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.document import digest
-from ftprl.receipt.exact import offsets_of
 from ftprl.receipt.provenance import Provenance, provenance_of
-from ftprl.receipt.replay_arrays import first_labels
+from ftprl.receipt.replay import Replay
 from ftprl.runlog import events
 from laws.streams import stream
 
@@ -454,12 +453,12 @@ def certify_and_verify_absorbed(loss: str, rows: int, scale: str) -> None:
     if scale != "auto":  # learned again with all digits kept: the sums of the receipt against sums of single rows
         engine, regrets = ftprl.linear.Engine(ftprl.load("o").engine.spec), []
         own = engine.spec.scalar_loss()
-        facts = first_labels(own.rule)
+        replay = Replay(engine.spec, retire=False)
         candidates = [-0.5, 0.5] if compared else [float(ftprl.load("o").engine.weights().sum())]
         for rows_read in ftprl.data.open("out.vw", dim=16, loss=loss).batches():
             losses = np.empty(len(rows_read))
             engine.learn(rows_read, losses=losses)
-            offsets, _ = offsets_of(own, facts, rows_read.y, rows_read.weight)
+            offsets, _ = replay.learn_offsets(rows_read)
             fixed = [own.arrays(offsets + u * rows_read.values, rows_read.y)[0] for u in candidates]
             regrets.append(rows_read.weight * (losses - np.array(fixed)))
         true_regret = max(math.fsum(row) for row in np.concatenate(regrets, axis=1).tolist())
