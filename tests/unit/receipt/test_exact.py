@@ -194,7 +194,7 @@ def test_fixed_weights_are_on_top_of_the_learners_own_offset(loss: str, order: s
     assert mixture is not None
     offset = mixture.losses[mixture.names.index("offset")]
     problem = Problem(model.engine, learned_data(model, "c.libsvm"), 1.0)
-    value, slope = problem.value_and_slope(np.zeros_like(problem.start))
+    value = problem.value_and_slope(np.zeros_like(problem.start))[0]
     assert value == pytest.approx(offset, rel=1e-12)
     c = certify_model(model, radius=1e-9, exact="c.libsvm")
     assert c.true_regret == pytest.approx(c.loss - offset, abs=1e-6 * offset)
