@@ -215,7 +215,8 @@ class Replay:
         cells, values = self._cell_number[batch.indices], batch.values.astype(np.float64)
         y = np.minimum(batch.y, len(self.copies) - 1.0) if self.loss.has_classes else batch.y
         self._core(self.known).pass_rows(False, *(batch.indptr, cells, values, y, batch.weight), *out)
-        return out[0]
+        losses: Vector = out[0]
+        return losses
 
     def _core(self, known_before: int) -> CompiledReplay:
         settings = {"copies": self.copies.tolist(), "known_before": known_before, "known": self.known}

@@ -219,6 +219,37 @@ def test_against_another_model(capsys: Capture) -> None:
     assert run(["certify", "nothing"]) == 2
 
 
+OTHERS: dict[str, dict[str, Any]] = {
+    "positive": {"positive": "no"},
+    "seed": {"seed": 7},
+    "loss": {"loss": "hinge"},
+    "columns": {"categorical": "a"},
+    "ngrams": {"ngrams": 3},
+    "interactions": {"interactions": "a:t"},
+    "missing": {"missing": "ignore"},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_model_that_reads_the_data_otherwise_is_no_comparison(name: str, capsys: Capture) -> None:
+    """Its weights would stand for other features, or for the other class."""
+    lines = [f"{'yes' if i % 3 else 'no'},{i % 7},word{i % 5} and\n" for i in range(40)]
+    Path("t.csv").write_text("y,a,t\n" + "".join(lines))
+    usual = {"label": "y", "positive": "yes", "text": "t", "ngrams": 2, "order": "given", **BITS}
+    ftprl.train("t.csv", output="a", receipt=True, **usual)
+    ftprl.train("t.csv", output="b", scale=1.0, **usual)
+    ftprl.train("t.csv", output="c", **{**usual, **OTHERS[name]})
+    assert run(["certify", "a", "--against", "b", "-o", "r.json"]) == 0
+    assert run(["verify", "r.json", "t.csv", "--against", "b", "-q"]) == 0
+    capsys.readouterr()
+    for command in (["certify", "a"], ["verify", "r.json", "t.csv"]):
+        assert run([*command, "--against", "c"]) == 2
+        error = capsys.readouterr().err
+        assert f"c: expected {name}=" in error
+        assert "compare models that read the data in the same way" in error
+        assert len(error.splitlines()) == 1
+
+
 def test_a_model_made_by_hand_has_a_certificate() -> None:
     engine = Engine(Spec(dim=23, lower=-1.0, upper=1.0), receipt=True)
     engine.learn(stream(2, float64=False))
