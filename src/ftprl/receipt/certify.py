@@ -19,8 +19,8 @@ from ftprl.receipt.certificate import (
     certificate_against,
     own_certificate,
 )
-from ftprl.receipt.ledger import fixed_weights
-from ftprl.receipt.soundness import broken_link, not_finite
+from ftprl.receipt.ledger import coordinate_blocks, fixed_weights
+from ftprl.receipt.soundness import broken_link, cut_gradients, not_finite
 from ftprl.runlog.floor import NORMS, Norm
 
 # What of the reading decides which cell a feature is in, its value, and what a label means.
@@ -71,6 +71,9 @@ def certify_model(
     certificate = _compared(model, radius, other).with_norm(named).with_latest(model)
     if exact is not None:
         certificate = _with_best(certificate, model, exact, radius)
+    units = [float(block.unit.max(initial=0.0)) for block in coordinate_blocks(model.engine)]
+    if (cut := cut_gradients(model.engine, max(units, default=0.0))) is not None:
+        raise NotProved(f"no certificate: {cut}.")
     broken = not_finite(certificate) or broken_link(certificate.to_dict())
     if broken is not None:
         raise NotProved(f"no certificate: {broken}; the model is damaged or forged, train it again.")

@@ -27,7 +27,7 @@ from ftprl.receipt.printed import four_answers
 from ftprl.receipt.provenance import Provenance, is_milestone
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.row_order import KeyedRows, ReplayedSample
-from ftprl.receipt.soundness import broken_link
+from ftprl.receipt.soundness import broken_link, cut_gradients
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import FloorCurve
 
@@ -271,6 +271,9 @@ class Replaying:
                 recomputed,
             )
         )
+        units = [float(c.unit.max(initial=0.0)) for c in self.replay.coordinates()]
+        cut = cut_gradients(self.replay, max(units, default=0.0))
+        checks.append(Check("certificate: no gradient was cut", cut, None, cut is None))
         checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
         checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})

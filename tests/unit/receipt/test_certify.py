@@ -219,6 +219,41 @@ def test_against_another_model(capsys: Capture) -> None:
     assert run(["certify", "nothing"]) == 2
 
 
+def test_a_weight_times_a_value_beyond_the_range_is_refused_when_it_is_read(capsys: Capture) -> None:
+    Path("far.vw").write_text("1 | a\n" + "-1 1e20 | b a:1e20\n" + "1 | a\n" * 8)
+    for more in ([], ["--loss", "squared"], ["--float64", "--scale", "0.1"]):
+        assert run(["train", "far.vw", "-o", "far", "--receipt", "-q", *more]) == 2
+        error = capsys.readouterr().err
+        assert "far.vw:2: weight times value needs to be within 1e30, got 1" in error
+        assert len(error.splitlines()) == 1
+    ftprl.train("far.vw", output="far", receipt=True, on_bad_row="skip", **BITS)
+    assert run(["certify", "far", "-o", "r.json"]) == 0
+    assert run(["verify", "r.json", "far.vw", "--model", "far", "-q"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "rows"), [("logistic", "1 | a:9e29\n-1 | a:9e29\n"), ("squared", "1e29 | a\n-1e29 | a\n2 | a:1e9\n")]
+)
+@pytest.mark.parametrize("scale", ["0.1", "auto"])
+def test_gradients_that_a_cell_may_have_cut_have_no_certificate(
+    loss: str, rows: str, scale: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    Path("far.vw").write_text(rows * 20)
+    command = ["train", "far.vw", "--loss", loss, "--order", "given", "-o", "far", "--receipt", "-q", "--scale", scale]
+    assert run(command) == 0
+    assert run(["certify", "far", "-o", "r.json"]) == 1
+    error = capsys.readouterr().err
+    assert "no certificate: gradients up to " in error
+    assert len(error.splitlines()) == 1
+    with monkeypatch.context() as forger:
+        forger.setattr("ftprl.receipt.certify.cut_gradients", lambda *_: None)
+        assert run(["certify", "far", "-o", "r.json"]) == 0
+    assert run(["verify", "r.json", "far.vw"]) == 1
+    assert "REFUSED  certificate: no gradient was cut" in capsys.readouterr().out
+    assert run([*command, "--float64"]) == 0  # which has room for them
+    assert run(["certify", "far", "-o", "r.json"]) == 0
+
+
 OTHERS: dict[str, dict[str, Any]] = {
     "positive": {"positive": "no"},
     "seed": {"seed": 7},
