@@ -33,6 +33,7 @@ from ftprl.runlog.floor import FloorCurve
 
 Vector = NDArray[np.float64]
 ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
+OF_THE_LOSS = 1e-6  # and no more than this of the total loss, however large what was subtracted
 DIFFERENCES = {
     "regret",
     "tight",
@@ -352,7 +353,8 @@ def _is_near(stated: Any, value: float, near: float) -> bool:
 
 def _tolerances(audit: Audit) -> dict[str, float]:
     """What may differ, by name, besides the relative tolerance: the last digits of differences of large sums."""
-    slack, numbers = ABSOLUTE * audit.size, audit.certificate()
+    numbers = audit.certificate()
+    slack = min(ABSOLUTE * audit.size, OF_THE_LOSS * audit.loss_size)
     best = numbers["post_hoc"]["diagonal"]
     slopes = [line[f"slope_{numbers['floor']['norm']}"] for line in numbers["floor"]["lines"]]
     lengths = slack / min((a for a in slopes if a > 0.0), default=math.inf)
