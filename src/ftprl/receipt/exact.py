@@ -319,9 +319,11 @@ class Problem:
     def _matrix(self, batch: Batch) -> Any:
         column = self._column_of[batch.indices]
         known = column >= 0  # others stand in no row that was learned
-        values = np.where(known, batch.values / self._unit[np.maximum(column, 0)], 0.0) if len(column) else 0.0
         shape = (len(batch), len(self._unit))
-        return csr_array((np.broadcast_to(values, len(column)), np.maximum(column, 0), batch.indptr), shape=shape)
+        if not known.any():
+            return csr_array(shape)
+        column = np.maximum(column, 0)
+        return csr_array((np.where(known, batch.values / self._unit[column], 0.0), column, batch.indptr), shape=shape)
 
     def _parts(self) -> Iterator[Part]:
         return iter(self._kept) if self._fits else self._read()

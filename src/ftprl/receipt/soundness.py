@@ -15,10 +15,10 @@ _VALUE_PER_UNIT = 16.0 * (1 + 2.0**-20)  # no |value| is more units than this
 
 def broken_link(numbers: Mapping[str, Any]) -> str | None:
     """Which number of a certificate is above one that bounds it, beyond rounding; None where the chain holds."""
-    pairs = [*itertools.pairwise(("regret", "tight", "bound", "theorem")), ("true_regret", "regret")]
-    slack = float(numbers["rounding"])
+    pairs = [*itertools.pairwise(("regret", "tight", "bound", "theorem")), ("true_regret_at_least", "regret")]
+    slack, known = float(numbers["rounding"]), {**numbers, **(numbers["exact"] or {})}
     for low, high in pairs:
-        a, b = numbers[low], numbers[high]
+        a, b = known.get(low), known[high]
         if a is not None and b is not None and not a <= b + slack:
             return f"{low} {a:.12g} is above {high} {b:.12g} by more than rounding, {slack:.3g}"
     return None

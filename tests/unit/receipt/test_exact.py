@@ -17,7 +17,8 @@ from ftprl.linear import Spec
 from ftprl.losses import quantile
 from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest
-from ftprl.receipt.exact import Problem, learned_data
+from ftprl.receipt.exact import Problem, learned_data, regrets
+from ftprl.receipt.soundness import broken_link
 from laws.streams import LOSSES, labels
 from oracles import order_twin
 from oracles.batches import real
@@ -212,3 +213,28 @@ def test_one_scale_begins_from_labels_that_are_cut(loss: str) -> None:
         total += float(spec.scalar_loss().arrays(np.array([facts.m]), np.array([label]))[0][0])
         facts.learn(facts.believed(label), 1.0)
     assert problem.value_and_slope(np.zeros_like(problem.start))[0] == pytest.approx(total, rel=1e-9)
+
+
+def test_a_model_that_learned_no_feature() -> None:
+    """All labels are one, so that with one scale no row teaches anything."""
+    Path("one.vw").write_text("5 | a\n" * 9)
+    model = ftprl.train("one.vw", receipt=True, loss="squared", bits=4, scale=0.1).model
+    c = certify_model(model, radius=1.0, exact="one.vw")
+    b = 5.0 / 9.0  # the best intercept: the offset is 0 at the first row and 5 at the others
+    assert c.true_regret == pytest.approx(c.loss - 0.5 * (5.0 - b) ** 2 - 4.0 * b**2, rel=1e-6)
+
+
+def test_a_search_that_stops_early_is_no_contradiction() -> None:
+    """The least loss that is proved may then be far off, and the true regret with it."""
+    rng = np.random.default_rng(4)
+    weights, X = 10.0 ** rng.uniform(-5, 5, 200), rng.normal(size=(200, 8))
+    y = np.where(X @ rng.normal(size=8) > 0, 1, -1)
+    rows = (" ".join(f"f{i}:{v!r}" for i, v in enumerate(row)) for row in X.tolist())
+    Path("w.vw").write_text("".join(f"{a} {w!r} | {x}\n" for a, w, x in zip(y, weights.tolist(), rows, strict=True)))
+    model = ftprl.train("w.vw", receipt=True, loss="hinge", bits=18, order="given").model
+    problem = Problem(model.engine, learned_data(model, "w.vw"), 1.0)
+    value, _ = problem(problem.start)
+    c = certify_model(model, radius=1.0).with_exact(regrets(c_loss := model.engine.progress.loss, value, -1e9))
+    assert broken_link(c.to_dict()) is None
+    wrong = c.with_exact(regrets(c_loss, c_loss - 2.0 * c.regret, -1e9))
+    assert "true_regret_at_least" in (broken_link(wrong.to_dict()) or "")
