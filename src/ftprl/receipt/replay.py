@@ -123,7 +123,8 @@ class Replay:
         names += ["count"] if self.counts_rows else []
         names += ["kappa"] if self.loss.has_kink or (self.loss.has_units and not self.spec.several) else []
         parts = self.arrays.named([*names, "coin"])
-        return {name: part[at].reshape(len(at), -1) if part.ndim > 1 else part[at] for name, part in parts.items()}
+        flat = {name: part.reshape(len(part), -1) if part.ndim > 1 else part for name, part in parts.items()}
+        return {name: part[at] for name, part in flat.items()}  # in this order: there may be no cell at all
 
     def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
         """Between which numbers the weights of some cells have to be."""
@@ -136,13 +137,13 @@ class Replay:
         """The weights of some cells by the scale of this number: one row per class that is known, or one."""
         limits = tuple(np.repeat(ends, len(self.copies))[:, None] for ends in self.limits_at(slots))
         x = played(self._coordinates_at(slots), self.spec, limits[0], limits[1])
-        return x[:, scale].reshape(len(slots), -1)[:, : self.known or 1].T
+        return x[:, scale].reshape(-1, len(self.copies))[:, : self.known or 1].T
 
     def _coordinates_at(self, slots: NDArray[np.intp]) -> Coordinates:
         """The coordinates of some cells: one for each column of classes."""
         parts = {name: np.asarray(part, np.float64) for name, part in self.parts_at(slots).items()}
         copies, n = self.copies[:, None], len(slots)
-        z, R, S = (parts[name].reshape(n * len(copies), -1) for name in "zRS")
+        z, R, S = (parts[name].reshape(-1, len(self.spec.scales)) for name in "zRS")
         unit, kappa = (np.repeat(parts.get(name, np.ones(n)), len(copies))[:, None] for name in ("unit", "kappa"))
         rows = np.repeat(parts["count"], len(copies)) if self.counts_rows else None
         return Coordinates(np.repeat(slots, len(copies)), z, R, S, unit, kappa, rows, np.tile(copies, (n, 1)))

@@ -13,8 +13,10 @@ import pytest
 
 import ftprl
 from ftprl.cli.app import run
+from ftprl.data.protocol import KINDS
 from ftprl.errors import FtprlError
-from ftprl.linear import Model, Spec, content
+from ftprl.linear import Model, Spec, model_file
+from ftprl.losses import LOSSES
 from ftprl.receipt import certify_model, make_receipt, verify_receipt
 from ftprl.receipt.document import digest, write_receipt
 from oracles.forged import forge_model, forge_receipt, leaves, replaced
@@ -86,7 +88,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 # Fields that a header may have, beside those that it has.
 FIELDS = {
     "spec": [field.name for field in dataclasses.fields(Spec)],
-    "reading": [*content._READING, *content._TABLE],
+    "reading": [
+        *("positive", "interactions", "ngrams", "skips", "char_ngrams", "columns", "missing", "order", "sampled"),
+        *("header", "quote", "sep"),
+    ],
     "history": ["delay", "order", "check", "sample", "cautions"],
 }
 
@@ -121,7 +126,7 @@ def edited(header: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         return replaced(header, path, rng.choice([old + 1, old * 2, -old, old + 0.5, 0, None]))
     # Another value of the same field: of any text that stands somewhere in a header, most of which the schema refuses.
     texts = [a for a in (value_at(header, p) for p in paths) if isinstance(a, str)]
-    words = [*texts, *content.LOSSES, *content.KINDS, *content._FILE_FORMATS, "random", "given", "ignore", "no", ","]
+    words = [*texts, *LOSSES, *KINDS, "csv", "vw", "libsvm", "random", "given", "ignore", "no", ","]
     return replaced(header, path, rng.choice([*words, None, 1]))
 
 
@@ -140,7 +145,12 @@ def told(model: Model, data: str, capsys: Capture) -> tuple[Any, ...]:
         predicted = model.predict(data).tobytes()
     except FtprlError as error:
         predicted = str(error).encode()
-    return json.dumps(model._content(), sort_keys=True), model.classes, capsys.readouterr().out, predicted
+    return (
+        json.dumps(model_file.load("told").content, sort_keys=True),
+        model.classes,
+        capsys.readouterr().out,
+        predicted,
+    )
 
 
 def forge_headers(wanted: int, capsys: Capture) -> int:
@@ -153,7 +163,7 @@ def forge_headers(wanted: int, capsys: Capture) -> int:
         model = ftprl.load("m")
         write_receipt("r.json", make_receipt(model, certify_model(model)))
         assert verify_receipt("r.json", data, model="m").confirmed
-        truth, header, forgeries = told(model, data, capsys), model._content(), 0
+        truth, header, forgeries = told(model, data, capsys), model_file.load("m").content, 0
         while forgeries < wanted // len(MODELS):
             made = edited(header, rng)
             try:
