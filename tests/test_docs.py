@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -19,10 +20,13 @@ import pytest
 
 import ftprl
 from ftprl.cli.app import run
+from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
+from oracles.batches import real
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+RECEIPT = re.compile(r"^<!-- receipt of (\S+) -->\n+```\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]+\]\(([^)#:]+)\)")
 
 
@@ -71,6 +75,35 @@ def test_commands_run_and_print_what_is_shown(page: Path, tmp_path: Path, monkey
             at = 0 if line == "..." else next((i for i, text in enumerate(rest) if re.fullmatch(pattern, text)), None)
             assert at is not None, f"{page.name}: {args} does not print {line!r} but {out.getvalue()}"
             rest = rest[at if line == "..." else at + 1 :]
+
+
+def receipts(page: Path) -> list[tuple[str, str]]:
+    """The receipts that a page shows besides those of its commands: the name of a data file, and the text.
+
+    A comment before the block names the file: <!-- receipt of criteo80k.vw.gz -->.
+    """
+    return RECEIPT.findall(page.read_text())
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if receipts(p)], ids=lambda p: p.name)
+def test_receipts_are_those_of_the_data(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers are made by this test: one pass with default settings."""
+    monkeypatch.chdir(tmp_path)
+    for name, shown in receipts(page):
+        model = ftprl.train(real(name), receipt=True, output="m").model
+        text = str(certify_model(model)).split("\nfloor: ")[0].split("\n", 1)[1]
+        made = textwrap.dedent(text)
+        assert shown.split() == made.split(), f"{page.name} shows another receipt of {name} than this one:\n{made}"
+        write_receipt("r.json", make_receipt(model, certify_model(model)))
+        assert verify_receipt("r.json", real(name), model="m").confirmed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_every_receipt_is_made_by_a_test(page: Path) -> None:
+    text = "\n".join(text for kind, text in blocks(page) if kind in ("console", "python"))
+    made = text + "".join(text for _, text in receipts(page))
+    fenced = "".join(re.findall(r"^```\w*\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE))
+    assert fenced.count("Better than guessing?") == made.count("Better than guessing?"), "name its data in a comment"
 
 
 def test_there_is_something_to_run() -> None:

@@ -222,17 +222,9 @@ class CompiledReplay:
         weight: NDArray[np.float64],
         losses: NDArray[np.float64],
         predictions: NDArray[np.float64],
+        offsets: NDArray[np.float64],
+        shares: NDArray[np.float64],
     ) -> None: ...
-
-def replayed_offsets(
-    loss: str,
-    tau: float,
-    facts: NDArray[np.float64],
-    y: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    offsets: NDArray[np.float64],
-    shares: NDArray[np.float64],
-) -> None: ...
 
 class ReplayedBaseline:
     def __init__(self, kind: str, loss: str, tau: float = 0.5, classes: int = 0) -> None: ...

@@ -26,9 +26,8 @@ from ftprl.receipt.certificate import (
     own_certificate,
     running_certificate,
 )
-from ftprl.receipt.exact import offsets_of
 from ftprl.receipt.ledger import fixed_weights
-from ftprl.receipt.replay_arrays import first_labels
+from ftprl.receipt.replay import Replay
 from ftprl.receipt.soundness import broken_link
 from laws.streams import OPTIONS, SIGNS, spec, stream
 from oracles.batches import real
@@ -315,7 +314,7 @@ def test_gradients_that_a_float32_absorbs_are_counted(name: str, scale: float, f
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
     engine.learn(batch, scores=scores, losses=losses)
     own, slopes = engine.spec.scalar_loss(), batch.weight * engine.spec.scalar_loss().arrays(scores, batch.y)[1]
-    offsets, _ = offsets_of(own, first_labels(own.rule), batch.y, batch.weight)
+    offsets, _ = Replay(engine.spec, retire=False).learn_offsets(batch)
     for c, u in ((own_certificate(engine), float(engine.weights()[0])), (box_certificate(engine, 0.5), None)):
         if u is None:
             u = -math.copysign(0.5, math.fsum(slopes.tolist()))

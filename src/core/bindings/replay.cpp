@@ -137,13 +137,16 @@ void check_cells(const CompiledReplay& self, const Column<std::int32_t>& cell, c
     }
 }
 
-// Predict rows, and learn them if `learns`.
+// Predict rows, and learn them if `learns`. Beside each loss and prediction stand what the scores of the row were
+// counted from, and what its weight is multiplied by where losses are divided by the unit of the labels.
 void pass_rows(CompiledReplay& self, bool learns, const Column<std::int64_t>& indptr, const Column<std::int32_t>& cell,
                const Column<double>& value, const Column<double>& y, const Column<double>& weight, Numbers losses,
-               Numbers predictions) {
+               Numbers predictions, Numbers offsets, Numbers shares) {
     const auto rows = static_cast<std::int64_t>(y.size());
     check_length("losses", losses.size(), rows);
     check_length("predictions", predictions.size(), rows);
+    check_length("offsets", offsets.size(), rows);
+    check_length("shares", shares.size(), rows);
     check_length("weight", weight.size(), rows);
     check_length("indptr", indptr.size(), rows + 1);
     check_cells(self, cell, value);
@@ -164,23 +167,10 @@ void pass_rows(CompiledReplay& self, bool learns, const Column<std::int64_t>& in
         const ftprl::replay::Row row{cell.data() + from, value.data() + from, ends[r + 1] - from, y.data()[r],
                                      weight.data()[r]};
         double& prediction = predictions.data()[r];
+        offsets.data()[r] = self.learner->offset();
         losses.data()[r] = learns ? self.learner->learn(row, prediction) : self.learner->score(row, prediction);
+        shares.data()[r] = self.learner->share();
     }
-}
-
-void learn_offsets(const std::string& name, double tau, Numbers facts, const Column<double>& y,
-                   const Column<double>& weight, Numbers offsets, Numbers shares) {
-    using namespace ftprl::replay;
-    const Loss& loss = loss_named(name);
-    const auto rows = static_cast<std::int64_t>(y.size());
-    check_length("weight", weight.size(), rows);
-    check_length("offsets", offsets.size(), rows);
-    check_length("shares", shares.size(), rows);
-    check_length("facts", facts.size(), sizeof(LabelState) / sizeof(double));
-    if (!loss.has_offset()) throw nb::value_error("loss needs an offset");
-    auto& state = *reinterpret_cast<LabelState*>(facts.data());
-    for (std::int64_t r = 0; r < rows; ++r)
-        offsets.data()[r] = learn_offset(loss, state, y.data()[r], weight.data()[r], tau, shares.data()[r]);
 }
 
 }  // namespace
@@ -190,11 +180,8 @@ void ftprl::bindings::bind_replay(nb::module_& m) {
         .def(nb::new_(&make), nb::arg("settings"), nb::arg("arrays"))
         .def("pass_rows", &pass_rows, nb::arg("learns"), nb::arg("indptr").noconvert(), nb::arg("cell").noconvert(),
              nb::arg("value").noconvert(), nb::arg("y").noconvert(), nb::arg("weight").noconvert(),
-             nb::arg("losses").noconvert(), nb::arg("predictions").noconvert(),
+             nb::arg("losses").noconvert(), nb::arg("predictions").noconvert(), nb::arg("offsets").noconvert(),
+             nb::arg("shares").noconvert(),
              "Predict rows, and learn them if `learns`; losses are written, and predictions unless the loss is the log "
              "loss.");
-    m.def("replayed_offsets", &learn_offsets, nb::arg("loss"), nb::arg("tau"), nb::arg("facts").noconvert(),
-          nb::arg("y").noconvert(), nb::arg("weight").noconvert(), nb::arg("offsets").noconvert(),
-          nb::arg("shares").noconvert(),
-          "Learn labels: write what the scores of each row are counted from, and what its weight is multiplied by.");
 }

@@ -1,5 +1,6 @@
 #include "learners/rows.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -101,7 +102,15 @@ std::string message_of_label(double y, Labels labels, int classes) {
     }
 }
 
-RowFault fault_of_labels(const Rows& rows, std::int64_t end, const Loss& loss, int classes) {
+double largest_of(const Rows& rows, bool wide_values, std::int64_t r) {
+    double largest = 1.0;  // of the intercept
+    for (std::int64_t p = rows.indptr[r]; p < rows.indptr[r + 1]; ++p)
+        largest = std::max(largest, std::fabs(value_at(rows, wide_values, p)));
+    return largest;
+}
+
+RowFault fault_of_labels(const Rows& rows, std::int64_t end, const Loss& loss, int classes, bool wide_values,
+                         double largest) {
     for (std::int64_t r = 0; r < end; ++r) {
         if (!label_fits(rows.y[r], loss.labels, classes)) {
             return {r, message_of_label(rows.y[r], loss.labels, classes)};
@@ -109,6 +118,14 @@ RowFault fault_of_labels(const Rows& rows, std::int64_t end, const Loss& loss, i
         if (!weight_fits(rows.weight[r])) {
             return {r,
                     "a weight needs to be from 0 to 1e30, got " + shown(rows.weight[r]) + "; drop or rescale the row"};
+        }
+        const double weight = rows.weight[r];
+        if (weight * largest > LIMIT && rows.y[r] == rows.y[r]) {  // hardly ever
+            const double product = weight * largest_of(rows, wide_values, r);
+            if (product > static_cast<double>(static_cast<float>(LIMIT))) {
+                return {r, "weight times value needs to be within 1e30, got " + shown(product) +
+                               "; rescale one of them or drop the row"};
+            }
         }
     }
     return {};
@@ -121,11 +138,12 @@ RowFault find_fault(const Rows& rows, bool wide_values, std::int64_t size, std::
     RowFault fault = fault_of_shape(rows, size);
     if (fault) return fault;
     const Scan scan = size > 0 ? kernels.scan[wide_values](rows, dim) : Scan{true, true, true};
+    const double bound = scan.values_small ? SMALL_VALUE : 2.0 * LIMIT;  // as a float LIMIT is a little larger
     if (largest != nullptr) *largest = scan.values_small ? SMALL_VALUE : LIMIT;
     if (!scan.indices_fit || !scan.values_fit) fault = fault_of_entries(rows, wide_values, dim);
     if (loss == nullptr || are_plain_labels(rows, loss->labels)) return fault;
     // A row before the first with a bad entry may have a bad label: the first bad row of all is the one to name.
-    const RowFault earlier = fault_of_labels(rows, fault ? fault.row : rows.count, *loss, classes);
+    const RowFault earlier = fault_of_labels(rows, fault ? fault.row : rows.count, *loss, classes, wide_values, bound);
     return earlier ? earlier : fault;
 }
 

@@ -110,6 +110,14 @@ public:
     // Predict a row and learn nothing from it; returns what `learn` does. Cells that were not met have number 0.
     double score(const Row& row, double& prediction);
 
+    // What the scores of the next row are counted from.
+    double offset() const { return labels_->offset; }
+    // What the weight of the latest row is multiplied by, where losses are divided by the unit of the labels.
+    double share() const {
+        if (!s_.loss->divides_rows()) return 1.0;
+        return labels_->unit > 0.0 ? 1.0 / labels_->unit : 0.0;
+    }
+
 private:
     // The score of each lane from this offset, and what a slope of 1 moves it by; `learns` is false for a row that is
     // only predicted, which leaves the units of its features as they are.
@@ -170,7 +178,6 @@ struct LabelledRow {
 LabelledRow learn_label(const Settings& s, LabelState& state, double y, double weight);
 // Learn a label that is not cut; returns what the scores of its row are counted from, and as `share` what a receipt
 // multiplies its weight by.
-double learn_offset(const Loss& loss, LabelState& state, double y, double weight, double tau, double& share);
 // Forget where the labels were; y is the latest, of weight c.
 void begin_anew(LabelState& a, double y, double c);
 // The score at which a slope is taken: what is more than the width of the range beyond it counts.

@@ -57,14 +57,6 @@ LabelledRow learn_label(const Settings& s, LabelState& state, double y, double w
     return {learned, before.offset, before.unit, low, high, !first && state.unit != 0.0 && state.kappa >= least_kappa};
 }
 
-double learn_offset(const Loss& loss, LabelState& state, double y, double weight, double tau, double& share) {
-    const double offset = state.offset;
-    moments(state, y, weight);
-    loss.learn_numbers(state, y, weight, tau);
-    if (loss.divides_rows()) share = state.unit > 0.0 ? 1.0 / state.unit : 0.0;
-    return offset;
-}
-
 void begin_anew(LabelState& a, double y, double c) {
     a.squares *= c / a.weight;
     a.weight = c;

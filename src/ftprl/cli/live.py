@@ -257,7 +257,7 @@ def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in spec.items() if name not in unused}
     if settings.pop("coin_retired", False):
         settings["coin"] = "dropped"
-    dropped = settings.pop("retired", None)
+    dropped, _ = settings.pop("retired", None), settings.pop("retired_row", None)
     return {**settings, "dropped": dropped} if dropped else settings
 
 

@@ -67,6 +67,7 @@ SPEC = fields(
         **dict.fromkeys(("intercept", "float64", "coin", "dense", "coin_retired"), flag),
         "seed": _64_BIT,
         "retired": listed(_PARAMETER, 16),
+        "retired_row": whole(),
         "classes": whole(0, 10_000),
         "calibrate": one_of("none", "platt", "isotonic"),
     },

@@ -35,13 +35,13 @@ def provenance_of(tensors: model_file.Tensors) -> tuple[dict[str, Any] | None, m
     return provenance, rest
 
 
-def classes_of(content: Mapping[str, Any], spec: Spec) -> ClassTable | None:
-    """The classes of a file."""
+def classes_of(content: Mapping[str, Any], spec: Spec, known: int) -> ClassTable | None:
+    """The classes of a file, which names at least those that are `known` to its tensors."""
     if not spec.classes:
         return None
     labels = [label if isinstance(label, str) else float(label) for label in content["classes"]]
-    if len(set(labels)) != len(labels) or len(labels) > spec.classes:
-        raise BadModel(f"expected at most {spec.classes} different classes, got {labels!r:.80}; train it again.")
+    if len(set(labels)) != len(labels) or not known <= len(labels) <= spec.classes:
+        raise BadModel(f"expected {known} to {spec.classes} different classes, got {labels!r:.80}; train it again.")
     return ClassTable(spec.classes, labels, declared=bool(content.get("declared_classes", False)))
 
 

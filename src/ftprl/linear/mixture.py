@@ -77,12 +77,14 @@ def rates_of(state: State, spec: Spec, progress: LossTotals) -> dict[str, Any] |
     """What choosing another learning rate could have saved: the best scale with its loss; None with one scale.
 
     `guaranteed` is how much more than each scale the mixture loses at most, whatever the rows; None for other losses
-    than the log loss, whose guarantee is known afterwards only (docs/scales.md, docs/labels.md).
+    than the log loss, whose guarantee is known afterwards only (docs/scales.md, docs/labels.md). Nothing is known of
+    the scales that were `dropped` after row `dropped_row`.
     """
     if not spec.several:
         return None
     k = leader_of(state, len(spec.scales))
-    own = {"scale": spec.scales[k], "loss": float(state["totals"][k]), "mixture": progress.loss}
+    own: dict[str, Any] = {"scale": spec.scales[k], "loss": float(state["totals"][k]), "mixture": progress.loss}
+    own |= {"dropped": list(spec.retired), "dropped_row": spec.retired_row}
     return own | {"guaranteed": _guaranteed(state, spec, progress.rows, spec.scales[k])}
 
 

@@ -529,6 +529,11 @@ class Model:
             tensors[ADMISSION] = model_file.pack_bytes(self.admission.to_bytes())
         return tensors | self.waiting
 
+    def digest(self) -> str:
+        """Return the SHA-256 in the header of the file that `save` writes: it covers the whole file."""
+        with self.engine.unchanged():
+            return model_file.digest_of(self._content(), self._tensors())
+
     def state_digest(self) -> str:
         """The SHA-256 of all that was learned; it does not depend on the file, its header or the settings."""
         with self.engine.unchanged():
@@ -581,8 +586,9 @@ class Model:
                 admission = Admission.from_bytes(model_file.unpack_bytes(packed), spec.dim)
             provenance, tensors = provenance_of(loaded.tensors)
             receipt = content["receipt"]
-            classes = classes_of(content, spec)
-            engine = Engine(spec, receipt=receipt, classes=0 if classes is None else len(tensors["baseline.classes"]))
+            known = len(tensors["baseline.classes"]) if spec.classes else 0
+            classes = classes_of(content, spec, known)
+            engine = Engine(spec, receipt=receipt, classes=known)
             restore(engine, tensors)
         except BadModel as wrong:
             raise BadModel(f"{name}: {wrong}") from None

@@ -189,6 +189,16 @@ def _bytes(arrays: Mapping[str, Tensor]) -> Iterator[memoryview]:
                 yield part.data.cast("B")
 
 
+def digest_of(content: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """Return the digest that a file with this content and these tensors has in its header."""
+    arrays = dict(sorted(tensors.items()))
+    header, at = _header(content, arrays)
+    digest = hashlib.sha256(header[:at] + header[at + 64 :])
+    for part in _bytes(arrays):
+        digest.update(part)
+    return digest.hexdigest()
+
+
 def digest_of_tensors(tensors: Mapping[str, Tensor]) -> str:
     """The SHA-256 of tensors by name, type, shape and bytes, whatever else a file holds."""
     arrays = dict(sorted(tensors.items()))

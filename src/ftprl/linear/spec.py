@@ -21,7 +21,7 @@ LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
 # Fields that are written only where they are on.
-_OPTIONAL = ("coin", "dense", "coin_retired", "classes", "bounds", "calibrate")
+_OPTIONAL = ("coin", "dense", "retired_row", "coin_retired", "classes", "bounds", "calibrate")
 _OFF: tuple[Any, ...] = (False, 0, (), [], "none")
 MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
@@ -41,7 +41,8 @@ class Spec:
     expert that combines their scores, is mixed with them. `coin` adds a coin-betting expert, and `dense` lets the
     stack see the dense columns (docs/scales.md); neither goes with penalties or bounds. `bounds` are ranges of
     weights by the names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no
-    stack. `retired` are scales that were there at first, and `coin_retired` says that the coin was. `beta` is 1 for
+    stack. `retired` are scales that were there at first and dropped after `retired_row` rows, and `coin_retired`
+    says that the coin was. `beta` is 1 for
     one scale and 0.3 for several unless it is given. `classes` is how many classes there may be with a loss of
     classes (docs/classes.md), otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are
     calibrated while rows are learned (docs/calibration.md); with the log loss.
@@ -67,6 +68,7 @@ class Spec:
     coin: bool = False
     dense: bool = False
     retired: tuple[float, ...] = ()
+    retired_row: int = 0
     coin_retired: bool = False
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
@@ -120,6 +122,8 @@ class Spec:
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
+        if self.retired_row and not self.retired:
+            raise InvalidInput(f"retired_row= needs scales that left, got {self.retired_row!r} and none; drop it.")
 
     @property
     def scales(self) -> tuple[float, ...]:

@@ -196,4 +196,5 @@ class LearnerState(CellTable):
             kept = scales[first : first + WINDOW]
             retired = tuple(sorted({*self._spec.retired, *scales} - {*kept}))
             self._core.keep_scales(first, WINDOW)
-            self._spec = replace(self._spec, scale=kept, retired=retired)
+            rows = self.progress.rows
+            self._spec = replace(self._spec, scale=kept, retired=retired, retired_row=rows)

@@ -195,6 +195,12 @@ class Audit:
         sums = [abs(t.linear) + abs(t.proximal) + t.stability + self._of(k, "size") for k, t in enumerate(totals)]
         return max(sums) + max(self._replay.row_sums(k).sizes for k in range(len(totals)))
 
+    @property
+    def loss_size(self) -> float:
+        """How large the total loss is; one that may be below 0 counts as at least 1 per row."""
+        rows = self._replay.row_sums(0)
+        return max(abs(rows.prediction_loss), rows.weight if self._replay.loss.link == "log" else 0.0)
+
     def brief(self) -> dict[str, Any]:
         """The numbers that a milestone has."""
         whole = self.certificate()

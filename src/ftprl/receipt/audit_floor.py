@@ -106,4 +106,6 @@ def audited_rates(replay: Replay) -> dict[str, Any] | None:
             started = parts[k] / (sum(parts) + spec.stacked + coin)
         promised = 1.0 + (math.log(T / 1024) if T > 1024 else 0.0)
         promised = heaviest * promised + math.log(1.0 / started) + (heaviest - 1.0) * math.log(experts)
-    return {"scale": spec.scales[k], "loss": totals[k], "mixture": float(replay.tallies[0]), "guaranteed": promised}
+    dropped = {"dropped": list(spec.retired), "dropped_row": spec.retired_row}
+    numbers = {"scale": spec.scales[k], "loss": totals[k], "mixture": float(replay.tallies[0])}
+    return numbers | dropped | {"guaranteed": promised}

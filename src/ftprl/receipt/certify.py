@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from ftprl import check
+from ftprl.data.files import shown
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.spec import LIMIT
@@ -17,9 +19,15 @@ from ftprl.receipt.certificate import (
     certificate_against,
     own_certificate,
 )
-from ftprl.receipt.ledger import fixed_weights
-from ftprl.receipt.soundness import broken_link, not_finite
+from ftprl.receipt.ledger import coordinate_blocks, fixed_weights
+from ftprl.receipt.soundness import broken_link, cut_gradients, not_finite
 from ftprl.runlog.floor import NORMS, Norm
+
+# What of the reading decides which cell a feature is in, its value, and what a label means.
+_MEANING = (
+    *("loss", "positive", "columns", "sampled", "missing", "other_columns"),
+    *("interactions", "ngrams", "skips", "char_ngrams"),
+)
 
 
 class NotProved(FtprlError):
@@ -63,6 +71,9 @@ def certify_model(
     certificate = _compared(model, radius, other).with_norm(named).with_latest(model)
     if exact is not None:
         certificate = _with_best(certificate, model, exact, radius)
+    units = [float(block.unit.max(initial=0.0)) for block in coordinate_blocks(model.engine)]
+    if (cut := cut_gradients(model.engine, max(units, default=0.0))) is not None:
+        raise NotProved(f"no certificate: {cut}.")
     broken = not_finite(certificate) or broken_link(certificate.to_dict())
     if broken is not None:
         raise NotProved(f"no certificate: {broken}; the model is damaged or forged, train it again.")
@@ -99,19 +110,22 @@ def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] 
         return box_certificate(engine, radius, cells=cells)
     if other is None:
         return own_certificate(engine, cells=cells)
-    their = other_model(engine.spec, other)
+    their = other_model(engine.spec, model.reading, other)
     comparison = Comparison("model", sha256=their.file_digest)
     comparator = fixed_weights(their.weights(), their.engine.bias())
     return certificate_against(engine, comparator, comparison, cells=cells)
 
 
-def other_model(spec: Spec, path: str | os.PathLike[str]) -> Model:
-    """Another model to compare with; refuses one over other features."""
+def other_model(spec: Spec, reading: Mapping[str, Any], path: str | os.PathLike[str]) -> Model:
+    """Load another model to compare with; refuse one whose weights are of other features or for other labels."""
     other = Model.load(path)
-    for name in ("dim", "seed", "intercept"):
-        ours, theirs = getattr(spec, name), getattr(other.engine.spec, name)
+    pairs = {name: (getattr(spec, name), getattr(other.engine.spec, name)) for name in ("dim", "seed", "intercept")}
+    pairs |= {name: (reading.get(name), other.reading.get(name)) for name in _MEANING}
+    for name, (ours, theirs) in pairs.items():
         if theirs != ours:
+            ours, theirs = (shown(repr(value))[:80] for value in (ours, theirs))
             raise InvalidInput(
-                f"{os.fspath(path)}: expected {name}={ours}, got {theirs}; compare models over the same features."
+                f"{os.fspath(path)}: expected {name}={ours}, got {theirs}; compare models that read the data in the"
+                " same way."
             )
     return other

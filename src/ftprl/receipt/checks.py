@@ -24,7 +24,8 @@ class Check:
     def __str__(self) -> str:
         start = f"{'confirmed' if self.ok else 'REFUSED'}  {shown(self.name)}: "
         stated = _short(self.stated)
-        return start + (stated if self.ok else f"{stated} in the receipt, {_short(self.recomputed)} from the data")
+        where = "in the model" if self.name.startswith("model.") else "from the data"
+        return start + (stated if self.ok else f"{stated} in the receipt, {_short(self.recomputed)} {where}")
 
 
 def checked(name: str, stated: Any, recomputed: Any) -> Check:

@@ -41,7 +41,7 @@ FIELDS = {
     "format": one_of(FORMAT),
     "format_version": one_of(FORMAT_VERSION),
     "hash_version": whole(),
-    "model": fields({"state_sha256": sha256}),
+    "model": fields({"sha256": sha256}),
     "reading": READING_OF_RECEIPT,
     "retired": listed(number(0.0), 16),
     "sha256": sha256,
@@ -76,7 +76,9 @@ def digest(receipt: Mapping[str, Any]) -> str:
 def first_spec(spec: Spec) -> Spec:
     """The settings that a run began with: all its scales, and the coin if there was one."""
     scales = tuple(sorted((*spec.scales, *spec.retired)))
-    return replace(spec, scale=scales, retired=(), coin=spec.coin or spec.coin_retired, coin_retired=False)
+    return replace(
+        spec, scale=scales, retired=(), retired_row=0, coin=spec.coin or spec.coin_retired, coin_retired=False
+    )
 
 
 def spec_to_dict(spec: Spec) -> dict[str, Any]:
@@ -90,6 +92,25 @@ def spec_to_dict(spec: Spec) -> dict[str, Any]:
     return settings
 
 
+def facts_of(model: Model) -> Document:
+    """Return what the receipt of a finished model says of the model itself: all of it but the certificate."""
+    record, bins = provenance_of(model) or Provenance(), model.engine.calibration
+    facts: Document = {
+        "spec": spec_to_dict(model.engine.spec),
+        "reading": dict(model.reading),
+        "model": {"sha256": model.digest()},
+        "retired": list(model.engine.spec.retired),
+        "calibration": None if bins is None else bins.tolist(),
+        **record.to_dict(),
+    }
+    if first_spec(model.engine.spec).coin:
+        facts["coin_retired"] = model.engine.spec.coin_retired
+    if model.class_table is not None:
+        facts |= {"classes": list(model.class_table.labels), "declared_classes": model.class_table.declared}
+    made: Document = json.loads(canonical(facts))  # lists throughout, as a reader of JSON gets them
+    return made
+
+
 def make_receipt(model: Model, certificate: StreamCertificate) -> Document:
     """The receipt of a finished model."""
     from ftprl.version import __version__
@@ -99,25 +120,14 @@ def make_receipt(model: Model, certificate: StreamCertificate) -> Document:
             "a receipt to verify needs a finished run of ftprl train, got a checkpoint or a model made by hand;"
             " finish the run."
         )
-    bins = model.engine.calibration
     receipt: Document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "version": __version__,
         "hash_version": HASH_VERSION,
-        "spec": spec_to_dict(model.engine.spec),
-        "reading": dict(model.reading),
-        "model": {"state_sha256": model.state_digest()},
-        "retired": list(model.engine.spec.retired),
-        "certificate": certificate.to_dict(),
-        "calibration": None if bins is None else bins.tolist(),
-        **record.to_dict(),
+        "certificate": json.loads(canonical(certificate.to_dict())),
+        **facts_of(model),
     }
-    if first_spec(model.engine.spec).coin:
-        receipt["coin_retired"] = model.engine.spec.coin_retired
-    if model.class_table is not None:
-        receipt |= {"classes": list(model.class_table.labels), "declared_classes": model.class_table.declared}
-    receipt = json.loads(canonical(receipt))  # lists throughout, as a reader of JSON gets them
     return {**receipt, "sha256": digest(receipt)}
 
 

@@ -14,17 +14,16 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl._core import replayed_offsets
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.extras import extra_imports
 from ftprl.linear import Model
 from ftprl.linear.classes import ClassTable
-from ftprl.losses import ScalarLoss
+from ftprl.receipt.document import first_spec
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.ledger import Certifiable, coordinate_blocks
 from ftprl.receipt.provenance import provenance_of
-from ftprl.receipt.replay_arrays import first_labels
+from ftprl.receipt.replay import Replay
 
 with extra_imports:
     from scipy.optimize import minimize
@@ -145,21 +144,6 @@ def _conjugate(problem: Problem, t: Vector, goal: Vector, free: NDArray[np.bool_
     return d
 
 
-def offsets_of(loss: ScalarLoss, facts: Vector, y: Vector, weight: Vector) -> tuple[Vector, Vector]:
-    """What the score of each row is counted from, and what its weight is multiplied by.
-
-    The replay learns the labels, and keeps what it knows of them in `facts`.
-
-    >>> from ftprl.losses import scalar_loss
-    >>> offsets_of(scalar_loss("squared"), first_labels("mean"), np.array([3.0, 5.0]), np.ones(2))[0].tolist()
-    [0.0, 3.0]
-    """
-    offsets, shares = np.zeros(len(y)), np.ones(len(y))
-    if loss.has_offset:
-        replayed_offsets(loss.name, loss.tau or 0.5, facts, y, weight, offsets, shares)
-    return offsets, shares
-
-
 class RowLoss(Protocol):
     """The losses of rows as functions of their scores: one of each row, or one of each row and column of classes."""
 
@@ -257,6 +241,7 @@ class Problem:
         self.start: Vector = np.asarray(np.clip(start * np.tile(self._roots, size), self.low, self.high))
         self.best, self.least = math.inf, -math.inf
         self._data, self._kept = data, list[Any]()
+        self._spec, self._offsets = spec, list[tuple[Vector, Vector]]()
         self._fits = False
         self._load(engine)
 
@@ -297,7 +282,7 @@ class Problem:
 
     def _read(self) -> Iterator[Part]:
         """Rows that were learned: a matrix in normalised units, labels, weights, and what scores are counted from."""
-        before, facts = 0, first_labels(self._loss.rule)
+        before, offsets = 0, self._row_offsets()
         for number, run in enumerate(self._data.runs):
             # With an offset, which follows the labels, every pass has rows of its own.
             passes, times = (run["passes"], 1) if self._loss.has_offset else (1, run["passes"])
@@ -305,17 +290,40 @@ class Problem:
                 for batch, _, _ in self._data.in_order(number, before, self._labelled):
                     labels = batch.y
                     learned = (batch.weight > 0) & (labels == labels)
-                    y, weight = labels[learned], batch.weight[learned] * times
-                    offsets, shares = offsets_of(self._loss, facts, y, weight)
-                    yield self._matrix(batch)[learned], y, weight * shares, offsets
+                    offset, shares = next(offsets, (np.zeros(int(learned.sum())), 1.0))
+                    yield self._matrix(batch)[learned], labels[learned], batch.weight[learned] * times * shares, offset
             before += run["rows"] // run["passes"]
+
+    def _row_offsets(self) -> Iterator[tuple[Vector, Vector]]:
+        """What scores are counted from and weights are multiplied by, batch by batch; nothing without an offset.
+
+        Which labels are cut, and where the learner begins anew, follows from what it has lost: it is replayed, once.
+        """
+        if not self._loss.has_offset:
+            return
+        if not self._offsets:
+            replay, before = Replay(first_spec(self._spec), retire=True), 0
+
+            def arrive(batch: Batch, unfit: NDArray[np.bool_]) -> tuple[Batch, NDArray[np.bool_]]:
+                replay.meet_names(batch)
+                return batch, unfit
+
+            for number, run in enumerate(self._data.runs):
+                meets = arrive if run["order"]["order"] == "random" else None
+                for _ in range(run["passes"]):
+                    parts = self._data.in_order(number, before, meets)
+                    self._offsets += [replay.learn_offsets(part.batch) for part in parts]
+                before += run["rows"] // run["passes"]
+        yield from self._offsets
 
     def _matrix(self, batch: Batch) -> Any:
         column = self._column_of[batch.indices]
         known = column >= 0  # others stand in no row that was learned
-        values = np.where(known, batch.values / self._unit[np.maximum(column, 0)], 0.0) if len(column) else 0.0
         shape = (len(batch), len(self._unit))
-        return csr_array((np.broadcast_to(values, len(column)), np.maximum(column, 0), batch.indptr), shape=shape)
+        if not known.any():
+            return csr_array(shape)
+        column = np.maximum(column, 0)
+        return csr_array((np.where(known, batch.values / self._unit[column], 0.0), column, batch.indptr), shape=shape)
 
     def _parts(self) -> Iterator[Part]:
         return iter(self._kept) if self._fits else self._read()

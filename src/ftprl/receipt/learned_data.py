@@ -139,10 +139,11 @@ def _are_sources(data: Any) -> bool:
 
 
 def _fits(batch: Batch, spec: Spec) -> NDArray[np.bool_]:
-    """Which rows a learner takes: values, labels and weights within their domains."""
-    small = np.abs(batch.values) <= LIMIT
-    bad = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))[~small]
-    fits = np.ones(len(batch), np.bool_)
-    fits[bad] = False
+    """Which rows a learner takes: values, labels, weights and their products within their domains."""
+    sizes = np.abs(batch.values)
+    largest = np.maximum.reduceat(np.append(sizes, 0.0), batch.indptr[:-1]) if len(batch) else np.empty(0)
+    largest = np.where(np.diff(batch.indptr) > 0, largest, 0.0)
     labels = np.ones(len(batch), np.bool_) if spec.classes else spec.scalar_loss().accepts(batch.y)
-    return fits & labels & (batch.weight >= 0) & (batch.weight <= LIMIT)
+    fits = (largest <= LIMIT) & labels & (batch.weight >= 0) & (batch.weight <= LIMIT)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(fits & ~(batch.weight * largest > float(np.float32(LIMIT))))

@@ -123,7 +123,8 @@ class Replay:
         names += ["count"] if self.counts_rows else []
         names += ["kappa"] if self.loss.has_kink or (self.loss.has_units and not self.spec.several) else []
         parts = self.arrays.named([*names, "coin"])
-        return {name: part[at].reshape(len(at), -1) if part.ndim > 1 else part[at] for name, part in parts.items()}
+        flat = {name: part.reshape(len(part), -1) if part.ndim > 1 else part for name, part in parts.items()}
+        return {name: part[at] for name, part in flat.items()}  # in this order: there may be no cell at all
 
     def limits_at(self, slots: NDArray[np.integer[Any]]) -> tuple[Vector, Vector]:
         """Between which numbers the weights of some cells have to be."""
@@ -136,13 +137,13 @@ class Replay:
         """The weights of some cells by the scale of this number: one row per class that is known, or one."""
         limits = tuple(np.repeat(ends, len(self.copies))[:, None] for ends in self.limits_at(slots))
         x = played(self._coordinates_at(slots), self.spec, limits[0], limits[1])
-        return x[:, scale].reshape(len(slots), -1)[:, : self.known or 1].T
+        return x[:, scale].reshape(-1, len(self.copies))[:, : self.known or 1].T
 
     def _coordinates_at(self, slots: NDArray[np.intp]) -> Coordinates:
         """The coordinates of some cells: one for each column of classes."""
         parts = {name: np.asarray(part, np.float64) for name, part in self.parts_at(slots).items()}
         copies, n = self.copies[:, None], len(slots)
-        z, R, S = (parts[name].reshape(n * len(copies), -1) for name in "zRS")
+        z, R, S = (parts[name].reshape(-1, len(self.spec.scales)) for name in "zRS")
         unit, kappa = (np.repeat(parts.get(name, np.ones(n)), len(copies))[:, None] for name in ("unit", "kappa"))
         rows = np.repeat(parts["count"], len(copies)) if self.counts_rows else None
         return Coordinates(np.repeat(slots, len(copies)), z, R, S, unit, kappa, rows, np.tile(copies, (n, 1)))
@@ -166,11 +167,26 @@ class Replay:
         A label of several classes is the number of one, and so is a prediction, NaN before a class is known. With the
         log loss, where a loss reveals the prediction, the second is empty of meaning.
         """
+        numbers = self._learn_bounded(batch)
+        return numbers[0], numbers[1]
+
+    def learn_offsets(self, batch: Batch) -> tuple[Vector, Vector]:
+        """As `learn`; returns what the scores of each row are counted from, and what its weight is multiplied by.
+
+        >>> replay = Replay(Spec(loss="squared", dim=2), retire=True)
+        >>> replay.learn_offsets(Batch.from_rows([{0: 1.0}, {0: 1.0}], y=[3.0, 5.0]))[0].tolist()
+        [0.0, 3.0]
+        """
+        numbers = self._learn_bounded(batch)
+        return numbers[2], numbers[3]
+
+    def _learn_bounded(self, batch: Batch) -> Vector:
+        """Learn rows, each with the bounds of its time; returns four numbers for each that is learned."""
         learned = (batch.weight > 0) & (batch.y == batch.y)
-        out = np.zeros((2, len(batch)))
+        out = np.zeros((4, len(batch)))
         if self._bounds is None:
             self._learn(batch, out)
-            return out[0, learned], out[1, learned]
+            return np.compress(learned, out, axis=1)
         changes = [] if self._has_met else self._bounds.changes(batch)
         cells, first = np.unique(batch.indices, return_index=True)
         begins = dict(zip(cells.tolist(), first.tolist(), strict=True))
@@ -181,7 +197,7 @@ class Replay:
                 done = max(done, change.row)
             self._bound(change)
         self._learn(batch[done:], out[:, done:])
-        return out[0, learned], out[1, learned]
+        return np.compress(learned, out, axis=1)
 
     def meet_names(self, batch: Batch) -> None:
         """Note the names of rows that are learned later, in another order, which may bound weights."""
@@ -196,10 +212,11 @@ class Replay:
 
     def score(self, batch: Batch) -> Vector:
         """Return the losses of rows that are predicted and not learned, all with a label and a weight."""
-        losses, predictions = np.zeros((2, len(batch)))
+        out = np.zeros((4, len(batch)))
         cells, values = self._cell_number[batch.indices], batch.values.astype(np.float64)
         y = np.minimum(batch.y, len(self.copies) - 1.0) if self.loss.has_classes else batch.y
-        self._core(self.known).pass_rows(False, *(batch.indptr, cells, values, y, batch.weight), *(losses, predictions))
+        self._core(self.known).pass_rows(False, *(batch.indptr, cells, values, y, batch.weight), *out)
+        losses: Vector = out[0]
         return losses
 
     def _core(self, known_before: int) -> CompiledReplay:
@@ -218,11 +235,10 @@ class Replay:
             end = done + self._rows_at_once(batch.y[done:], learned[done:])
             ends = batch.indptr[done : end + 1]
             entries, rows = slice(ends[0], ends[-1]), slice(done, end)
-            losses, predictions = out[:, rows]
             self._core(known).pass_rows(
                 True,
                 *(ends - ends[0], at[entries], values[entries], batch.y[rows], batch.weight[rows]),
-                *(losses, predictions),
+                *out[:, rows],
             )
             done = end
             self._review()
@@ -272,5 +288,5 @@ class Replay:
             return
         kept = scales[first : first + WINDOW]
         retired = tuple(sorted({*self.spec.retired, *scales} - {*kept}))
-        self.spec = replace(self.spec, scale=kept, retired=retired)
+        self.spec = replace(self.spec, scale=kept, retired=retired, retired_row=rows)
         self.arrays.drop_scales(first)

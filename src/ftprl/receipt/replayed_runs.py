@@ -27,12 +27,13 @@ from ftprl.receipt.printed import four_answers
 from ftprl.receipt.provenance import Provenance, is_milestone
 from ftprl.receipt.replay import Replay
 from ftprl.receipt.row_order import KeyedRows, ReplayedSample
-from ftprl.receipt.soundness import broken_link
+from ftprl.receipt.soundness import broken_link, cut_gradients
 from ftprl.runlog.answers import Answer
 from ftprl.runlog.floor import FloorCurve
 
 Vector = NDArray[np.float64]
 ABSOLUTE = 2.0**-40  # of the sums that are subtracted, for numbers that are small differences of large ones
+OF_THE_LOSS = 1e-6  # and no more than this of the total loss, however large what was subtracted
 DIFFERENCES = {
     "regret",
     "tight",
@@ -271,6 +272,9 @@ class Replaying:
                 recomputed,
             )
         )
+        units = [float(c.unit.max(initial=0.0)) for c in self.replay.coordinates()]
+        cut = cut_gradients(self.replay, max(units, default=0.0))
+        checks.append(Check("certificate: no gradient was cut", cut, None, cut is None))
         checks.append(Check("certificate: each bound holds", broken_link(stated), None, broken_link(stated) is None))
         bins = self.replay.calibration
         checks += compare("calibration", self.stated["calibration"], None if bins is None else bins.tolist(), {})
@@ -349,7 +353,8 @@ def _is_near(stated: Any, value: float, near: float) -> bool:
 
 def _tolerances(audit: Audit) -> dict[str, float]:
     """What may differ, by name, besides the relative tolerance: the last digits of differences of large sums."""
-    slack, numbers = ABSOLUTE * audit.size, audit.certificate()
+    numbers = audit.certificate()
+    slack = min(ABSOLUTE * audit.size, OF_THE_LOSS * audit.loss_size)
     best = numbers["post_hoc"]["diagonal"]
     slopes = [line[f"slope_{numbers['floor']['norm']}"] for line in numbers["floor"]["lines"]]
     lengths = slack / min((a for a in slopes if a > 0.0), default=math.inf)

@@ -30,7 +30,14 @@ _FLOOR = fields(
         "points": listed(_POINT, 20),
     }
 )
-_RATES = fields({**dict.fromkeys(["scale", "loss", "mixture"], number()), "guaranteed": _MAYBE})
+_RATES = fields(
+    {
+        **dict.fromkeys(["scale", "loss", "mixture"], number()),
+        "guaranteed": _MAYBE,
+        "dropped": listed(number(0.0), 16),
+        "dropped_row": whole(),
+    }
+)
 _INTERVAL = fields(
     {
         **dict.fromkeys(["mean", "lower", "cut_off"], number()),

@@ -20,7 +20,7 @@ from ftprl.receipt.audit import Comparator
 from ftprl.receipt.certify import other_model
 from ftprl.receipt.checks import Check, checked, compare
 from ftprl.receipt.digest import digest_of_file
-from ftprl.receipt.document import Document, canonical, digest, read_receipt, spec_to_dict
+from ftprl.receipt.document import OPTIONAL, Document, canonical, digest, facts_of, read_receipt, spec_to_dict
 from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.printed import answer_lines
 from ftprl.receipt.provenance import Provenance
@@ -28,7 +28,6 @@ from ftprl.receipt.replay import Replay
 from ftprl.receipt.replay_arrays import ACTIVE, OWN
 from ftprl.receipt.replayed_runs import Replaying
 from ftprl.runlog.answers import Answer
-from ftprl.runlog.floor import Norm
 
 Vector = NDArray[np.float64]
 WEIGHTS = 1e-6  # of a weight, or of 1: for weights of another machine
@@ -110,8 +109,8 @@ def verify_receipt(
     provenance = Provenance.from_dict({key: stated[key] for key in PROVENANCE})
     claimed = None if model is None else Model.load(model)
     if claimed is not None:
-        checks.append(checked("model.state_sha256", stated["model"]["state_sha256"], claimed.state_digest()))
-    comparator = _comparator(stated["certificate"], other, spec)
+        checks += _check_facts(stated, facts_of(claimed))
+    comparator = _comparator(stated, other, spec)
     try:
         has_names = "named" in stated["certificate"]
         learned = LearnedData(data, provenance.runs, stated["reading"], spec, names=has_names)
@@ -142,6 +141,15 @@ def _check_header(stated: Document) -> Iterator[Check]:
     yield checked("sha256", stated["sha256"], digest(stated))
     for name in ("dim", "seed", "loss"):
         yield checked(f"reading.{name}", stated["reading"][name], stated["spec"].get(name))
+
+
+def _check_facts(stated: Document, facts: Document) -> Iterator[Check]:
+    """Compare a model with what the receipt says of it; what differs is named by its field, after the digest."""
+    names = (facts.keys() | (stated.keys() & {*OPTIONAL})) - {"model", "calibration"}
+    for name in ("model", *sorted(names)):
+        field = "model" if name == "model" else f"model.{name}"
+        differ = [one for one in compare(field, stated.get(name), facts.get(name), {}) if not one.ok]
+        yield from differ or [Check(field, None, None, True)]
 
 
 def _first_classes(stated: Document, spec: Spec) -> int:
@@ -227,21 +235,19 @@ def _check_digests(learned: LearnedData) -> Iterator[Check]:
             yield from compare(f"runs.{number}.files.{i}", run["files"][i], digest_of_file(file), {})
 
 
-def _comparator(stated: Mapping[str, Any], other: str | os.PathLike[str] | None, spec: Spec) -> Comparator:
+def _comparator(stated: Document, other: str | os.PathLike[str] | None, spec: Spec) -> Comparator:
     """The fixed weights that a receipt names: its own, a box, or those of another model."""
-    named = stated.get("comparator")
-    kind = named.get("kind") if isinstance(named, Mapping) else None
-    norm: Norm = stated["floor"]["norm"]
+    named, norm = stated["certificate"]["comparator"], stated["certificate"]["floor"]["norm"]
+    kind = named["kind"]
     if kind == "model":
         if other is None:
             raise InvalidInput("the receipt compares with another model, got none; name it with --against.")
         if spec.classes:
             raise InvalidInput("a receipt of several classes compares with no other model, got one; make it again.")
-        model = other_model(spec, other)
+        model = other_model(spec, stated["reading"], other)
         return Comparator(None, model.weights(), model.engine.bias(), model.file_digest, norm)
     if other is not None:
         raise InvalidInput("the receipt compares with no other model, got one; drop --against.")
     if kind == "box":
-        assert isinstance(named, Mapping)
         return Comparator(check.positive("the receipt's radius", named.get("radius", 0.0)), norm=norm)
     return Comparator(norm=norm)

@@ -30,6 +30,7 @@ _DESCRIPTIONS = {
     "dense": "the stack sees the columns of numbers that most rows have",
     "calibrate": "how probabilities are calibrated",
     "retired": "scales that were dropped",
+    "retired_row": "row after which they were dropped",
     "coin_retired": "whether the coin-betting expert was dropped",
     "missing": "what a missing value of a column becomes",
     "passes": "passes over the data",

@@ -83,27 +83,36 @@ def _with_root(value: float, root: bool) -> str:
 def learning_rate(rates: Mapping[str, Any] | None, weight: float, *, again: bool = False) -> Answer:
     """Whether one of the learning rates alone would have had less loss than their mixture, and the guarantee for it.
 
-    The numbers are those of all passes; `again` is True if there were several.
+    Both are about the rates that were kept to the end. The numbers are those of all passes; `again` is True if there
+    were several.
+
+    >>> text = learning_rate({"scale": 0.2, "loss": 8.0, "mixture": 8.0, "dropped_row": 16}, 20.0).answer
+    >>> print(text[:27], "...", text[-63:])
+    No, of those that were kept ... Nothing is known of the scales that were dropped, after row 16.
     """
     question = "Would another learning rate have been better?"
     if rates is None or not weight > 0.0:
         return Answer(question, "Not measured: the run had a single one. Train without --scale to compare eight.")
     saved, mixture = (rates["mixture"] - rates["loss"]) / weight, rates["mixture"] / weight
     share = saved / abs(mixture) if mixture else 0.0
+    row, kept, of_those = int(rates.get("dropped_row") or 0), "", ""
+    if row or rates.get("dropped"):
+        kept, of_those = " that was kept", ", of those that were kept"
     best = f"the best single one (scale {rates['scale']:g}) had a loss of {_short(rates['loss'] / weight)} per row"
     # A loss that may be below 0, such as Poisson's, has no shares that mean anything.
     by = f"{100.0 * abs(share):.2f} %" if mixture >= 0.0 else _short(abs(saved))
     if abs(share) < _SAME:
-        text = f"No: {best}, the same as the mixture of all."
+        text = f"No{of_those}: {best}, the same as the mixture of all."
     elif share < 0.0:
-        text = f"No: {best}, {by} more than the mixture of all."
+        text = f"No{of_those}: {best}, {by} more than the mixture of all."
     else:
-        text = f"{'Hardly' if share < _LITTLE else 'Yes'}: {best}, {by} less than the mixture of all."
+        text = f"{'Hardly' if share < _LITTLE else 'Yes'}{of_those}: {best}, {by} less than the mixture of all."
     promised = rates.get("guaranteed")
     if promised is not None:
-        text += (
-            f" Guaranteed in advance: the mixture is at most {_small(promised / weight)} per row above the best scale."
-        )
+        most = _small(promised / weight)
+        text += f" Guaranteed in advance: the mixture is at most {most} per row above the best scale{kept}."
+    if kept:
+        text += f" Nothing is known of the scales that were dropped{f', after row {row:,}' if row else ''}."
     return Answer(question, f"{text} These losses are those of all passes." if again else text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import ftprl
 from ftprl.receipt import certificate, certify, certify_model, ledger, make_receipt, verify_receipt, write_receipt
+from ftprl.receipt.document import digest
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 COMPARED = {"own weights": {}, "box": {"radius": 0.7}, "other model": {"other": "other"}}
@@ -193,3 +195,21 @@ def test_the_points_of_the_floor_are_recomputed() -> None:
         write_receipt("r.json", make_receipt(model, right.with_points(points)))
         refused = {one.name for one in verify_receipt("r.json", "log.vw").refused}
         assert f"certificate.floor.points.0.{name}" in refused
+
+
+@pytest.mark.parametrize("scale", [0.1, "auto"])
+def test_a_wide_box_does_not_widen_what_may_differ(scale: Any) -> None:
+    """With a box this wide the sums that are subtracted are 1e18 times the loss, but not those of the floor."""
+    model = ftprl.train("log.vw", bits=8, scale=scale, receipt=True, order="given").model
+    made = make_receipt(model, certify_model(model, radius=1e20))
+    write_receipt("r.json", made)
+    assert verify_receipt("r.json", "log.vw").confirmed
+    loss = made["certificate"]["loss"]
+    for name in ("excess", "drift"):
+        forged = copy.deepcopy(made)
+        forged["certificate"][name] += 1e-4 * loss
+        write_receipt("r.json", {**forged, "sha256": digest(forged)})
+        assert [one.name for one in verify_receipt("r.json", "log.vw").refused] == [f"certificate.{name}"]
+    made["certificate"]["floor"]["lines"][0]["start"] += 1e-4 * loss
+    write_receipt("r.json", {**made, "sha256": digest(made)})
+    assert [one.name for one in verify_receipt("r.json", "log.vw").refused] == ["certificate.floor.lines.0.start"]

@@ -21,9 +21,8 @@ from ftprl.receipt import NotProved, certify_model, make_receipt, provenance, ve
 from ftprl.receipt.certificate import box_certificate
 from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.document import digest
-from ftprl.receipt.exact import offsets_of
 from ftprl.receipt.provenance import Provenance, provenance_of
-from ftprl.receipt.replay_arrays import first_labels
+from ftprl.receipt.replay import Replay
 from ftprl.runlog import events
 from laws.streams import stream
 
@@ -218,6 +217,72 @@ def test_against_another_model(capsys: Capture) -> None:
     assert run(["certify", "a", "--exact", "more.vw"]) == 2
     assert run(["certify", "log.vw"]) == 2
     assert run(["certify", "nothing"]) == 2
+
+
+def test_a_weight_times_a_value_beyond_the_range_is_refused_when_it_is_read(capsys: Capture) -> None:
+    Path("far.vw").write_text("1 | a\n" + "-1 1e20 | b a:1e20\n" + "1 | a\n" * 8)
+    for more in ([], ["--loss", "squared"], ["--float64", "--scale", "0.1"]):
+        assert run(["train", "far.vw", "-o", "far", "--receipt", "-q", *more]) == 2
+        error = capsys.readouterr().err
+        assert "far.vw:2: weight times value needs to be within 1e30, got 1" in error
+        assert len(error.splitlines()) == 1
+    ftprl.train("far.vw", output="far", receipt=True, on_bad_row="skip", **BITS)
+    assert run(["certify", "far", "-o", "r.json"]) == 0
+    assert run(["verify", "r.json", "far.vw", "--model", "far", "-q"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "rows"), [("logistic", "1 | a:9e29\n-1 | a:9e29\n"), ("squared", "1e29 | a\n-1e29 | a\n2 | a:1e9\n")]
+)
+@pytest.mark.parametrize("scale", ["0.1", "auto"])
+def test_gradients_that_a_cell_may_have_cut_have_no_certificate(
+    loss: str, rows: str, scale: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    Path("far.vw").write_text(rows * 20)
+    command = ["train", "far.vw", "--loss", loss, "--order", "given", "-o", "far", "--receipt", "-q", "--scale", scale]
+    assert run(command) == 0
+    assert run(["certify", "far", "-o", "r.json"]) == 1
+    error = capsys.readouterr().err
+    assert "no certificate: gradients up to " in error
+    assert len(error.splitlines()) == 1
+    with monkeypatch.context() as forger:
+        forger.setattr("ftprl.receipt.certify.cut_gradients", lambda *_: None)
+        assert run(["certify", "far", "-o", "r.json"]) == 0
+    assert run(["verify", "r.json", "far.vw"]) == 1
+    assert "REFUSED  certificate: no gradient was cut" in capsys.readouterr().out
+    assert run([*command, "--float64"]) == 0  # which has room for them
+    assert run(["certify", "far", "-o", "r.json"]) == 0
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "positive": {"positive": "no"},
+    "seed": {"seed": 7},
+    "loss": {"loss": "hinge"},
+    "columns": {"categorical": "a"},
+    "ngrams": {"ngrams": 3},
+    "interactions": {"interactions": "a:t"},
+    "missing": {"missing": "ignore"},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_model_that_reads_the_data_otherwise_is_no_comparison(name: str, capsys: Capture) -> None:
+    """Its weights would stand for other features, or for the other class."""
+    lines = [f"{'yes' if i % 3 else 'no'},{i % 7},word{i % 5} and\n" for i in range(40)]
+    Path("t.csv").write_text("y,a,t\n" + "".join(lines))
+    usual = {"label": "y", "positive": "yes", "text": "t", "ngrams": 2, "order": "given", **BITS}
+    ftprl.train("t.csv", output="a", receipt=True, **usual)
+    ftprl.train("t.csv", output="b", scale=1.0, **usual)
+    ftprl.train("t.csv", output="c", **{**usual, **OTHERS[name]})
+    assert run(["certify", "a", "--against", "b", "-o", "r.json"]) == 0
+    assert run(["verify", "r.json", "t.csv", "--against", "b", "-q"]) == 0
+    capsys.readouterr()
+    for command in (["certify", "a"], ["verify", "r.json", "t.csv"]):
+        assert run([*command, "--against", "c"]) == 2
+        error = capsys.readouterr().err
+        assert f"c: expected {name}=" in error
+        assert "compare models that read the data in the same way" in error
+        assert len(error.splitlines()) == 1
 
 
 def test_a_model_made_by_hand_has_a_certificate() -> None:
@@ -454,12 +519,12 @@ def certify_and_verify_absorbed(loss: str, rows: int, scale: str) -> None:
     if scale != "auto":  # learned again with all digits kept: the sums of the receipt against sums of single rows
         engine, regrets = ftprl.linear.Engine(ftprl.load("o").engine.spec), []
         own = engine.spec.scalar_loss()
-        facts = first_labels(own.rule)
+        replay = Replay(engine.spec, retire=False)
         candidates = [-0.5, 0.5] if compared else [float(ftprl.load("o").engine.weights().sum())]
         for rows_read in ftprl.data.open("out.vw", dim=16, loss=loss).batches():
             losses = np.empty(len(rows_read))
             engine.learn(rows_read, losses=losses)
-            offsets, _ = offsets_of(own, facts, rows_read.y, rows_read.weight)
+            offsets, _ = replay.learn_offsets(rows_read)
             fixed = [own.arrays(offsets + u * rows_read.values, rows_read.y)[0] for u in candidates]
             regrets.append(rows_read.weight * (losses - np.array(fixed)))
         true_regret = max(math.fsum(row) for row in np.concatenate(regrets, axis=1).tolist())

@@ -17,6 +17,8 @@ from ftprl.linear import Spec
 from ftprl.losses import quantile
 from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest
+from ftprl.receipt.exact import Problem, learned_data, regrets
+from ftprl.receipt.soundness import broken_link
 from laws.streams import LOSSES, labels
 from oracles import order_twin
 from oracles.batches import real
@@ -170,3 +172,69 @@ def test_a_small_change_of_any_exact_number_is_refused(name: str) -> None:
     refused = {one.name for one in verify_receipt("f.json", "s.vw").refused}
     assert refused
     assert all(one.startswith("certificate.") for one in refused), "the digest itself is right"
+
+
+def changing_labels(loss: str) -> Any:
+    """Labels with outliers that are cut, of a level that moves so far that the learner begins anew."""
+    rng = np.random.default_rng(3)
+    y = np.concatenate([rng.normal(5e3, 50.0, 400), rng.normal(3.0, 0.1, 3000)])
+    y[[30, 31, 900, 2000]] = [1e9, 1e8, -1e7, 4e6]
+    X = rng.normal(size=(len(y), 2))
+    rows = (f"{a!r} 1:{b!r} 2:{c!r}\n" for a, (b, c) in zip(y.tolist(), X.tolist(), strict=True))
+    Path("c.libsvm").write_text("".join(rows))
+    return y
+
+
+@pytest.mark.parametrize("order", ["given", "random"])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile", "huber"])
+def test_fixed_weights_are_on_top_of_the_learners_own_offset(loss: str, order: str) -> None:
+    """Weights of 0 have the loss of the expert that predicts the offset alone, to the last digits."""
+    changing_labels(loss)
+    model = ftprl.train("c.libsvm", receipt=True, loss=loss, bits=4, order=order).model
+    mixture = model.engine.mixture
+    assert mixture is not None
+    offset = mixture.losses[mixture.names.index("offset")]
+    problem = Problem(model.engine, learned_data(model, "c.libsvm"), 1.0)
+    value = problem.value_and_slope(np.zeros_like(problem.start))[0]
+    assert value == pytest.approx(offset, rel=1e-12)
+    c = certify_model(model, radius=1e-9, exact="c.libsvm")
+    assert c.true_regret == pytest.approx(c.loss - offset, abs=1e-6 * offset)
+    assert c.true_regret <= c.regret + c.rounding
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile", "huber"])
+def test_one_scale_begins_from_labels_that_are_cut(loss: str) -> None:
+    y = changing_labels(loss)
+    model = ftprl.train("c.libsvm", receipt=True, loss=loss, bits=4, order="given", scale=0.1, float64=True).model
+    problem = Problem(model.engine, learned_data(model, "c.libsvm"), 1.0)
+    facts, total = Labels(loss, 0.5), 0.0
+    spec = model.engine.spec
+    for label in y.tolist():
+        total += float(spec.scalar_loss().arrays(np.array([facts.m]), np.array([label]))[0][0])
+        facts.learn(facts.believed(label), 1.0)
+    assert problem.value_and_slope(np.zeros_like(problem.start))[0] == pytest.approx(total, rel=1e-9)
+
+
+def test_a_model_that_learned_no_feature() -> None:
+    """All labels are one, so that with one scale no row teaches anything."""
+    Path("one.vw").write_text("5 | a\n" * 9)
+    model = ftprl.train("one.vw", receipt=True, loss="squared", bits=4, scale=0.1).model
+    c = certify_model(model, radius=1.0, exact="one.vw")
+    b = 5.0 / 9.0  # the best intercept: the offset is 0 at the first row and 5 at the others
+    assert c.true_regret == pytest.approx(c.loss - 0.5 * (5.0 - b) ** 2 - 4.0 * b**2, rel=1e-6)
+
+
+def test_a_search_that_stops_early_is_no_contradiction() -> None:
+    """The least loss that is proved may then be far off, and the true regret with it."""
+    rng = np.random.default_rng(4)
+    weights, X = 10.0 ** rng.uniform(-5, 5, 200), rng.normal(size=(200, 8))
+    y = np.where(X @ rng.normal(size=8) > 0, 1, -1)
+    rows = (" ".join(f"f{i}:{v!r}" for i, v in enumerate(row)) for row in X.tolist())
+    Path("w.vw").write_text("".join(f"{a} {w!r} | {x}\n" for a, w, x in zip(y, weights.tolist(), rows, strict=True)))
+    model = ftprl.train("w.vw", receipt=True, loss="hinge", bits=18, order="given").model
+    problem = Problem(model.engine, learned_data(model, "w.vw"), 1.0)
+    value, _ = problem(problem.start)
+    c = certify_model(model, radius=1.0).with_exact(regrets(c_loss := model.engine.progress.loss, value, -1e9))
+    assert broken_link(c.to_dict()) is None
+    wrong = c.with_exact(regrets(c_loss, c_loss - 2.0 * c.regret, -1e9))
+    assert "true_regret_at_least" in (broken_link(wrong.to_dict()) or "")

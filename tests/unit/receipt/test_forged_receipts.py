@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,13 @@ import pytest
 
 import ftprl
 from ftprl.cli.app import run
-from ftprl.receipt import certify_model, make_receipt
-from oracles.forged import forge_receipt, leaves, replaced
+from ftprl.data.protocol import KINDS
+from ftprl.errors import FtprlError
+from ftprl.linear import Model, Spec, model_file
+from ftprl.losses import LOSSES
+from ftprl.receipt import certify_model, make_receipt, verify_receipt
+from ftprl.receipt.document import digest, write_receipt
+from oracles.forged import forge_model, forge_receipt, leaves, replaced
 
 Capture = pytest.CaptureFixture[str]
 WRONG: list[Any] = [
@@ -66,3 +74,122 @@ def test_a_table_of_another_size_for_reading(capsys: Capture) -> None:
     error = capsys.readouterr().err
     assert "dim 32 for reading and 16 for learning" in error
     assert len(error.splitlines()) == 1
+
+
+# ---- models whose header was edited ----
+
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "binary": ("t.csv", {"label": "y", "positive": "yes"}),
+    "squared": ("t.csv", {"label": "a", "loss": "squared", "scale": 0.1}),
+    "classes": ("t.csv", {"label": "k", "loss": "softmax", "classes": 4}),
+    "text": ("t.csv", {"label": "y", "text": "t", "ngrams": 2, "l1": 0.1}),
+    "lines of VW": ("t.vw", {"bounds": {"a*": (0.0, 1.0)}}),
+}
+# Fields that a header may have, beside those that it has.
+FIELDS = {
+    "spec": [field.name for field in dataclasses.fields(Spec)],
+    "reading": [
+        *("positive", "interactions", "ngrams", "skips", "char_ngrams", "columns", "missing", "order", "sampled"),
+        *("header", "quote", "sep"),
+    ],
+    "history": ["delay", "order", "check", "sample", "cautions"],
+}
+
+
+def write_tables() -> None:
+    rng = random.Random(5)
+    rows = [(rng.choice(["yes", "no"]), rng.randrange(9), rng.random(), rng.choice("uvw")) for _ in range(60)]
+    lines = [f"{y},{a},{x:.3f},{k},{k} and {'b' if y == 'no' else 'c'}" for y, a, x, k in rows]
+    Path("t.csv").write_text("\n".join(["y,a,x,k,t", *lines]) + "\n")
+    Path("t.vw").write_text("".join(f"{1 if y == 'yes' else -1} | a:{a} b:{x:.3f} {k}\n" for y, a, x, k in rows))
+
+
+def edited(header: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """A copy of a header with one field changed, removed, swapped with another one of its kind, or added."""
+    paths = list(leaves(header))
+    path = rng.choice(paths)
+    old = value_at(header, path)
+    how = rng.choice(["change", "change", "swap", "remove", "add"])
+    if how == "add":
+        part = rng.choice(sorted(FIELDS))
+        return replaced(header, (part, rng.choice(FIELDS[part])), rng.choice([0.5, 1, 2, True, None, "csv", [0.5], {}]))
+    if how == "swap" and isinstance(old, list | dict) and len(old) > 1:
+        i, j = rng.sample(list(old) if isinstance(old, dict) else range(len(old)), 2)
+        return replaced(replaced(header, (*path, i), old[j]), (*path, j), old[i])
+    if how == "remove":
+        inside = value_at(header, path[:-1])
+        kept = {k: v for k, v in inside.items() if k != path[-1]} if isinstance(inside, dict) else inside[:-1]
+        return replaced(header, path[:-1], kept) if len(path) > 1 else kept
+    if isinstance(old, bool):
+        return replaced(header, path, not old)
+    if isinstance(old, int | float):
+        return replaced(header, path, rng.choice([old + 1, old * 2, -old, old + 0.5, 0, None]))
+    # Another value of the same field: of any text that stands somewhere in a header, most of which the schema refuses.
+    texts = [a for a in (value_at(header, p) for p in paths) if isinstance(a, str)]
+    words = [*texts, *LOSSES, *KINDS, "csv", "vw", "libsvm", "random", "given", "ignore", "no", ","]
+    return replaced(header, path, rng.choice([*words, None, 1]))
+
+
+def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def told(model: Model, data: str, capsys: Capture) -> tuple[Any, ...]:
+    """What a model tells: its header as it was understood, the classes, what `inspect` prints, and its predictions."""
+    model.save("told")
+    capsys.readouterr()
+    run(["inspect", "told", "--json"])
+    try:
+        predicted = model.predict(data).tobytes()
+    except FtprlError as error:
+        predicted = str(error).encode()
+    return (
+        json.dumps(model_file.load("told").content, sort_keys=True),
+        model.classes,
+        capsys.readouterr().out,
+        predicted,
+    )
+
+
+def forge_headers(wanted: int, capsys: Capture) -> int:
+    """Forge headers of models that load and tell something else; returns how many of them predict otherwise."""
+    write_tables()
+    rng, predicts = random.Random(9), 0
+    for name, (data, options) in MODELS.items():
+        options = {"bits": 6, "order": "given", "receipt": True, **options}
+        body = ftprl.train(data, output="m", **options).model.to_bytes()
+        model = ftprl.load("m")
+        write_receipt("r.json", make_receipt(model, certify_model(model)))
+        assert verify_receipt("r.json", data, model="m").confirmed
+        truth, header, forgeries = told(model, data, capsys), model_file.load("m").content, 0
+        while forgeries < wanted // len(MODELS):
+            made = edited(header, rng)
+            try:
+                Path("f").write_bytes(forge_model(body, lambda held, made=made: (held.clear(), held.update(made))))
+                forged = ftprl.load("f")
+            except FtprlError:
+                continue
+            tells = told(forged, data, capsys)
+            if tells == truth:
+                continue
+            forgeries, predicts = forgeries + 1, predicts + (tells[-1] != truth[-1])
+            assert run(["verify", "r.json", data, "--model", "f", "-q"]) == 1, (name, made)
+            # A forger also writes the digest of the forged model, or all that the forged model says, into the receipt.
+            with_digest = json.loads(Path("r.json").read_text()) | {"model": {"sha256": forged.digest()}}
+            write_receipt("g.json", {**with_digest, "sha256": digest(with_digest)})
+            if tells[-1] != truth[-1]:
+                assert run(["verify", "g.json", data, "--model", "f", "-q"]) == 1, (name, made)
+            try:
+                write_receipt("g.json", make_receipt(forged, certify_model(forged)))
+            except FtprlError:
+                continue
+            if tells[-1] != truth[-1] or tells[1] != truth[1]:
+                assert run(["verify", "g.json", data, "--model", "f", "-q"]) != 0, (name, made)
+    return predicts
+
+
+def test_200_forged_headers_of_a_model(capsys: Capture) -> None:
+    """Nothing is confirmed that is false: of a field that tells something else, or changes a prediction."""
+    assert forge_headers(200, capsys) > 40

@@ -201,11 +201,11 @@ def test_bad_arrays_are_refused() -> None:
     core = CompiledReplay(settings, {**cells, **dict.fromkeys(names, numbers)})
     one, out, ends = np.ones(1), np.zeros(1), np.array([0, 1])
     with pytest.raises(ValueError, match="predictions"):
-        core.pass_rows(True, ends, np.array([1], np.int32), one, one, one, out, np.zeros(2))
+        core.pass_rows(True, ends, np.array([1], np.int32), one, one, one, out, np.zeros(2), out, out)
     with pytest.raises(ValueError, match="outside the table"):
-        core.pass_rows(True, ends, np.array([9], np.int32), one, one, one, out, out)
+        core.pass_rows(True, ends, np.array([9], np.int32), one, one, one, out, out, out, out)
     with pytest.raises(ValueError, match="indptr"):
-        core.pass_rows(True, np.array([0, 5]), np.array([1], np.int32), one, one, one, out, out)
+        core.pass_rows(True, np.array([0, 5]), np.array([1], np.int32), one, one, one, out, out, out, out)
     with pytest.raises(ValueError, match="numbers"):
         CompiledReplay(settings, {**cells, **dict.fromkeys(names, numbers[:1])})
     several = settings_of(Spec(dim=4, loss="squared", scale=(0.1, 1.0))) | of_classes
@@ -223,7 +223,7 @@ def test_labels_of_classes_that_are_not_known_are_refused() -> None:
     core, one, out = CompiledReplay(settings, known.arrays.all), np.ones(1), np.zeros(1)
     for y in (3.0, -1.0):
         with pytest.raises(ValueError, match="number of a class"):
-            core.pass_rows(True, np.array([0, 1]), np.array([1], np.int32), one, np.array([y]), one, out, out)
+            core.pass_rows(True, np.array([0, 1]), np.array([1], np.int32), one, np.array([y]), one, out, out, out, out)
     for wrong in ({"known": 1}, {"known_before": 4}):
         with pytest.raises(ValueError, match="copies needs a number for each class"):
             CompiledReplay({**settings, **wrong}, known.arrays.all)

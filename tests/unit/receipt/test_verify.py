@@ -158,6 +158,52 @@ def test_scales_that_retired(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(made["retired"]) == 4
     verdict = verify_receipt("r.json", "clicks.vw")
     assert verdict.confirmed, str(verdict)
+    for change in ({"dropped": []}, {"dropped_row": 1024}):
+        forged = copy.deepcopy(made)
+        forged["certificate"]["rates"].update(change)
+        write_receipt("f.json", {**forged, "sha256": digest(forged)})
+        assert next(one.name for one in verify_receipt("f.json", "clicks.vw").refused).startswith("certificate.rates")
+
+
+def noise_then_signal(path: Path, noise: int, rows: int) -> None:
+    """Rows whose features say nothing, and then others that say all: what large scales learn at once."""
+    rng = np.random.default_rng(5)
+    first = [f"{rng.choice([-1, 1])} | n{rng.integers(30)}\n" for _ in range(noise)]
+    names, signs = rng.integers(2000, size=rows), rng.choice([-1, 1], 2000)
+    path.write_text("".join(first + [f"{signs[n]} | s{n}\n" for n in names.tolist()]))
+
+
+def test_the_answer_about_learning_rates_is_about_the_scales_that_were_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dropped ones would have been far better here, so nothing may be said of them."""
+    noise_then_signal(Path("change.vw"), 2100, 6000)
+    options = {"bits": 14, "order": "given"}
+    every = ftprl.train("change.vw", receipt=True, **options).model
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
+    model = trained("change.vw", **options)
+    spec = model.engine.spec
+    losses = dict(zip(every.engine.spec.scales, every.engine.state["totals"].tolist(), strict=False))
+    rates = receipt_of(model)["certificate"]["rates"]
+    assert rates["dropped"] == list(spec.retired)
+    assert rates["dropped_row"] == 2048
+    assert rates["mixture"] > min(losses[scale] for scale in spec.retired) + 3 * rates["guaranteed"]
+    assert rates["mixture"] <= min(losses[scale] for scale in spec.scales) + rates["guaranteed"]
+    verdict = verify_receipt("r.json", "change.vw")
+    assert verdict.confirmed
+    answer = verdict.answers[1].answer
+    assert ", of those that were kept: " in answer
+    assert (
+        "above the best scale that was kept. Nothing is known of the scales that were dropped, after row 2,048."
+        in answer
+    )
+    assert answer in " ".join(str(certify_model(model)).split())
+    assert answer in " ".join(page_of(model, "change.vw", options).split())
+
+
+def page_of(model: ftprl.Model, data: str, options: dict[str, Any]) -> str:
+    """The text of the report of the run once more."""
+    ftprl.train(data, receipt=True, events="run.jsonl", **options)
+    assert run(["report", "run.jsonl", "-o", "run.html", "-q"]) == 0
+    return Path("run.html").read_text()
 
 
 def test_the_first_rows_alone_give_no_verdict(capsys: Capture) -> None:
@@ -195,7 +241,7 @@ def test_a_model_that_the_receipt_is_not_about(capsys: Capture) -> None:
     assert run(["verify", "r.json", "log.vw", "--model", "m"]) == 0
     capsys.readouterr()
     assert run(["verify", "r.json", "log.vw", "--model", "other"]) == 1
-    assert "REFUSED  model.state_sha256" in capsys.readouterr().out
+    assert "REFUSED  model.sha256" in capsys.readouterr().out
     # An issuer who writes the digest of another model into the receipt is found out by its weights.
     made = json.loads(Path("r.json").read_text())
     changed_model = ftprl.load("m")
@@ -203,7 +249,7 @@ def test_a_model_that_the_receipt_is_not_about(capsys: Capture) -> None:
         changed_model.engine.touched()[:1], changed_model.engine.take(changed_model.engine.touched()[1:2])
     )
     changed_model.save("changed")
-    made["model"]["state_sha256"] = ftprl.load("changed").state_digest()
+    made["model"]["sha256"] = ftprl.load("changed").digest()
     write_receipt("f.json", {**made, "sha256": digest(made)})
     assert run(["verify", "f.json", "log.vw", "--model", "changed"]) == 1
     assert "model.weights" in capsys.readouterr().out
@@ -264,7 +310,7 @@ FORGED: list[Any] = [
     lambda r: r.update(calibration=[[1, 2]]),
     lambda r: r.update(calibration=[[-1.0, 0.0, 0.0]] * 20),
     lambda r: r.update(retired=["x"]),
-    lambda r: r.update(model={"state_sha256": 1}),
+    lambda r: r.update(model={"sha256": 1}),
     lambda r: r.update({"\x1b[31m": 1}),
     lambda r: r["spec"].update({"\x1b[31m": 1}),
     lambda r: r["spec"].update(loss="\x1b[31m"),
@@ -318,7 +364,7 @@ IDLE = {
     ("runs", 0, "skip"),
     ("spec", "stack"),
     ("reading", "positive"),
-    ("model", "state_sha256"),
+    ("model", "sha256"),
 }
 
 
@@ -518,7 +564,7 @@ def test_a_model_that_mixes_otherwise_is_refused(part: str, capsys: Capture) -> 
     array[:] = array if part == "coin.intercept" else array[::-1].copy()
     array[2] += 0.01 if part == "coin.intercept" else 0.0
     model.save("changed")
-    made["model"]["state_sha256"] = ftprl.load("changed").state_digest()
+    made["model"]["sha256"] = ftprl.load("changed").digest()
     write_receipt("f.json", {**made, "sha256": digest(made)})
     assert run(["verify", "r.json", "numbers.vw", "--model", "m", "-q"]) == 0
     assert run(["verify", "f.json", "numbers.vw", "--model", "changed"]) == 1
