@@ -142,6 +142,23 @@ def test_warm_start_goes_on(rows: tuple[csr_matrix, np.ndarray]) -> None:
     )
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_warm_start_with_bounds_and_bad_rows(shuffle: bool) -> None:
+    """Names that come in the second fit have their bounds; a bad row is named by its place in the data."""
+    days = [polars.DataFrame({"city": [city, "Ulm"] * 100}) for city in ("Bonn", "Kiel")]
+    classifier = FTPRLClassifier(warm_start=True, bits=10, bounds={"city=Kiel": (None, 0.01)}, shuffle=shuffle)
+    for day in days:
+        classifier.fit(day, [1, 0] * 100)
+    (kiel,) = classifier.model_.explain({"city": "Kiel"}).to_dict()["contributions"]
+    assert 0.0 < kiel["contribution"] <= 0.01
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    numbers = FTPRLClassifier(warm_start=True, shuffle=shuffle).fit(X, X[:, 0] > 0)
+    before, X[7, 1] = numbers.model_.state_digest(), 1e35
+    with pytest.raises(InvalidInput, match="row 7: a value needs to be finite"):
+        numbers.fit(X, X[:, 0] > 0)
+    assert numbers.model_.state_digest() == before
+
+
 def test_pickle_and_clone(rows: tuple[csr_matrix, np.ndarray]) -> None:
     X, y = rows
     classifier = FTPRLClassifier(scale=(0.1, 1.0)).fit(X, y)
@@ -279,6 +296,9 @@ def test_fit_learns_rows_in_a_random_order() -> None:
     assert weighted.model_.state_digest() == twin.model_.state_digest()
     with pytest.raises(ValueError, match="shuffle needs True or False, got 'yes'"):
         FTPRLClassifier(shuffle="yes").fit(X, y)
+    for seed in (-1, 2**64):
+        with pytest.raises(ValueError, match=f"random_state needs a whole number from 0 to 2.64 - 1, got {seed}"):
+            FTPRLClassifier(random_state=seed).fit(X, y)
 
 
 def test_folds_that_end_in_one_class_are_learned_in_a_random_order() -> None:
