@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ftprl.data import Source
-from ftprl.errors import InvalidInput
+from ftprl.errors import InvalidInput, warn
 from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
@@ -21,7 +21,7 @@ from ftprl.options import names
 from ftprl.options.keywords import complete
 from ftprl.options.option import Columns
 from ftprl.options.table import LearningOptions, ModelOptions
-from ftprl.training.api import train
+from ftprl.training.api import trained
 from ftprl.training.order import AT_ONCE, WAITING, GivenOrder, Order, RandomOrder
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
@@ -81,7 +81,9 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         passes = AUTO_PASSES if self.passes == "auto" else self.passes
         options = self._chosen((*_OF_TRAIN, "holdout")) | self._reading(X, weight) | self._class_options()
         options |= self._order()
-        self.runs_ = [train(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
+        self.runs_ = [trained(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
+        for text in dict.fromkeys(text for run in self.runs_ for text in run.warnings):
+            warn(text.replace("train with order=random", "fit with shuffle=True"))
         self.models_ = [run.model for run in self.runs_]
         self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
         self.__dict__.pop("coefficients_", None)

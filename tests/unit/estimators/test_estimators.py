@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import ftprl
 from ftprl import FTPRLClassifier, FTPRLRegressor
-from ftprl.errors import InvalidInput
+from ftprl.errors import FtprlWarning, InvalidInput
 from ftprl.training.order import WAITING
 from oracles import order_twin
 
@@ -275,7 +275,10 @@ def test_uncertainty_is_that_of_the_models() -> None:
 def test_fit_learns_rows_in_a_random_order() -> None:
     """Rows sorted by class: in their order, what was learned last is all that is predicted."""
     X, y = load_iris(return_X_y=True)
-    assert FTPRLClassifier(shuffle=False).fit(X, y).score(X, y) < 0.5
+    for kind in ("auto", "ovr"):
+        with pytest.warns(FtprlWarning, match="the rows are sorted by class, .* fit with shuffle=True$") as caught:
+            assert FTPRLClassifier(shuffle=False, multi_class=kind).fit(X, y).score(X, y) < 0.5
+        assert [warning.filename for warning in caught] == [__file__]  # once, at the line that called `fit`
     own = FTPRLClassifier().fit(X, y)
     assert own.score(X, y) > 0.8
     digests = [own.model_.state_digest()]
