@@ -82,11 +82,11 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         options = self._chosen((*_OF_TRAIN, "holdout")) | self._reading(X, weight) | self._class_options()
         options |= self._order()
         self.runs_ = [trained(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
-        for text in dict.fromkeys(text for run in self.runs_ for text in run.warnings):
-            warn(text.replace("train with order=random", "fit with shuffle=True"))
         self.models_ = [run.model for run in self.runs_]
         self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
         self.__dict__.pop("coefficients_", None)
+        for text in dict.fromkeys(text for run in self.runs_ for text in run.warnings):
+            warn(text.replace("train with order=random", "fit with shuffle=True"))
         return self
 
     def _order(self) -> dict[str, Any]:
