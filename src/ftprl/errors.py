@@ -76,4 +76,4 @@ def warn(text: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ftprl":
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, FtprlWarning, stacklevel=level - 1)
+    warnings.warn(text, FtprlWarning, stacklevel=level)

@@ -17,7 +17,7 @@ from ftprl.data.labels import check_no_missing
 from ftprl.data.memory_tables import check_no_label
 from ftprl.data.options import column_names
 from ftprl.data.tables import SAMPLE_ROWS, listed
-from ftprl.errors import InvalidInput
+from ftprl.errors import InvalidInput, warn
 from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.mean_weights import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
@@ -25,7 +25,7 @@ from ftprl.options import names
 from ftprl.options.keywords import complete
 from ftprl.options.option import Columns
 from ftprl.options.table import LearningOptions, ModelOptions
-from ftprl.training.api import train
+from ftprl.training.api import trained
 from ftprl.training.order import AT_ONCE, WAITING, GivenOrder, Order, RandomOrder
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
@@ -80,14 +80,17 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, outputs: Sequence[Vector], weight: Vector | None) -> Self:
         """Train from the first row on; with `warm_start` go on with what `fit` or `partial_fit` has learned."""
         if self.warm_start and len(getattr(self, "models_", ())) == len(outputs):
-            return self._learn_more(X, outputs, weight, shuffle=self._order()["order"] == "random")
+            order = self._order()
+            return self._learn_more(X, outputs, weight, order["order_seed"] if order["order"] == "random" else None)
         passes = AUTO_PASSES if self.passes == "auto" else self.passes
         options = self._chosen((*_OF_TRAIN, "holdout")) | self._reading(X, weight) | self._class_options()
         options |= self._order()
-        self.runs_ = [train(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
+        self.runs_ = [trained(X, y, receipt=self.receipt, passes=passes, **options) for y in outputs]
         self.models_ = [run.model for run in self.runs_]
         self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
         self.__dict__.pop("coefficients_", None)
+        for text in dict.fromkeys(text for run in self.runs_ for text in run.warnings):
+            warn(text.replace("train with order=random", "fit with shuffle=True"))
         return self
 
     def _order(self) -> dict[str, Any]:
@@ -96,21 +99,25 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"shuffle needs True or False, got {self.shuffle!r}; pass one.")
         own = self.random_state
         is_seed = isinstance(own, int | np.integer)
+        if is_seed and not 0 <= own < 2**64:
+            raise ValueError(f"random_state needs a whole number from 0 to 2^64 - 1, got {own}; pass one.")
         seed = own if is_seed else check_random_state(own).randint(2**31)
         return {"order": "random" if self.shuffle else "given", "order_seed": int(seed)}
 
-    def _learn_more(self, X: Any, outputs: Sequence[Vector], weight: Vector | None, *, shuffle: bool = False) -> Self:
-        """Learn rows in one pass, in new models if there are none; in their order, or in a random one."""
+    def _learn_more(
+        self, X: Any, outputs: Sequence[Vector], weight: Vector | None, order_seed: int | None = None
+    ) -> Self:
+        """Learn rows in one pass, in new models if there are none; in random order if it has a seed."""
         models = getattr(self, "models_", None) or [None] * len(outputs)
         self.models_ = [
-            self._learned(model, X, y, weight, shuffle=shuffle) for model, y in zip(models, outputs, strict=True)
+            self._learned(model, X, y, weight, order_seed) for model, y in zip(models, outputs, strict=True)
         ]
         self.runs_ = []
         self.n_iter_ = 1
         self.__dict__.pop("coefficients_", None)
         return self
 
-    def _learned(self, model: Model | None, X: Any, y: Vector, weight: Vector | None, *, shuffle: bool) -> Model:
+    def _learned(self, model: Model | None, X: Any, y: Vector, weight: Vector | None, order_seed: int | None) -> Model:
         reading = self._reading(X, weight) | {"y": y}
         if model is None:
             classes = self._class_options()
@@ -119,9 +126,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
             model, source = resumed_model(model, X, beside, None)
-        float64, seed = model.engine.spec.float64, self._order()["order_seed"]
-        order = RandomOrder(seed, WAITING, float64=float64, start=source.start) if shuffle else GivenOrder()
-        _learn(model, source, order)
+        float64 = model.engine.spec.float64
+        _learn(model, source, GivenOrder() if order_seed is None else RandomOrder(order_seed, WAITING, float64=float64))
         return model
 
     def _class_options(self) -> dict[str, Any]:
@@ -350,8 +356,12 @@ def _is_number(kind: Any) -> bool:
 def _learn(model: Model, source: Source, order: Order) -> None:
     before = TrainingHistory.from_dict(model.history)
     rows = 0
-    for batch, position in source.read():
-        order.add(model.numbered(batch), position)
+    for batch, _ in source.read():
+        numbered = model.numbered(batch)
+        if order.is_random:  # only now do rows have their numbers and their names
+            model.engine.check_rows(numbered)
+            model.engine.meet_names(numbered)
+        order.add(numbered)
         rows += len(batch)
         _learn_due(model, order)
     order.finish()
@@ -361,7 +371,7 @@ def _learn(model: Model, source: Source, order: Order) -> None:
 
 def _learn_due(model: Model, order: Order) -> None:
     while (due := order.take(AT_ONCE)) is not None:
-        model.engine.learn(due.batch)
+        model.engine.learn(due.batch, has_met=order.is_random)
 
 
 def _first_values(column: Any) -> list[Any]:

@@ -104,7 +104,7 @@ class Model:
             ("learning-rate scales", f"{len(spec.scales)}: {scales}" if spec.several else scales),
             ("rows learned", f"{learned:,}" + (" in several passes" if learned > progress.rows else "")),
             (
-                "each row before it was learned",
+                "progressive loss",
                 measured(spec.loss, progress.mean, progress.baseline_mean, progress.improvement),
             ),
             ("cells in use", f"{self.occupied:,} of {spec.dim:,}"),

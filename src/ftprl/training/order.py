@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl._core import RowOrder
-from ftprl.data import Batch, Position
+from ftprl.data import Batch
 from ftprl.training.holdout import numbers_of
 
 WAITING = 1 << 17  # rows that wait at most, by default
@@ -34,12 +34,11 @@ class Stage(IntEnum):
 
 @final
 class Due(NamedTuple):
-    """Rows to learn now, their numbers in the data, and the position in the data after them."""
+    """Rows to learn now, and their numbers in the data."""
 
     batch: Batch
     numbers: Rows
     stage: Stage
-    position: Position
 
 
 class Order(Protocol):
@@ -51,8 +50,8 @@ class Order(Protocol):
     def has_overflowed(self) -> bool:
         """True if there were more rows than may wait, so that some were learned in their own order."""
 
-    def add(self, batch: Batch, position: Position) -> None:
-        """Add rows that have arrived; `position` is that of the first."""
+    def add(self, batch: Batch) -> None:
+        """Add rows that have arrived."""
 
     def finish(self) -> None:
         """Note that the data is over."""
@@ -73,24 +72,23 @@ class GivenOrder:
 
     def __init__(self) -> None:
         self._batch: Batch | None = None
-        self._position: Position | None = None
         self._at = 0
 
-    def add(self, batch: Batch, position: Position) -> None:
+    def add(self, batch: Batch) -> None:
         """Add rows, which are all to be learned at once."""
-        self._batch, self._position, self._at = batch, position, 0
+        self._batch, self._at = batch, 0
 
     def finish(self) -> None:
         """Do nothing: no row waits."""
 
     def take(self, most: int) -> Due | None:
         """Return the next rows of the batch."""
-        if self._batch is None or self._position is None or self._at == len(self._batch):
+        if self._batch is None or self._at == len(self._batch):
             self._batch = None  # its memory serves the next one
             return None
         end = min(len(self._batch), self._at + most)
         rows, self._at = self._batch[self._at : end], end
-        return Due(rows, numbers_of(rows), Stage.PASSING, self._position.after(end))
+        return Due(rows, numbers_of(rows), Stage.PASSING)
 
     def checked(self) -> list[Batch]:
         """Return nothing."""
@@ -105,21 +103,20 @@ class RandomOrder:
     that is a full shuffle. Each row gets 64 random bits, and waits while they are below a limit that is halved whenever
     too many wait.
 
-    >>> order = RandomOrder(seed=0, waiting=100, start=None)  # doctest: +SKIP
+    >>> order = RandomOrder(seed=0, waiting=100, float64=False)
     """
 
     is_random = True
 
-    def __init__(self, seed: int, waiting: int, *, float64: bool, start: Position) -> None:
+    def __init__(self, seed: int, waiting: int, *, float64: bool) -> None:
         self._core = RowOrder(seed, waiting, WAITING_BYTES, float64)
-        self._position, self._kind = start, np.float64 if float64 else np.float32
+        self._kind = np.float64 if float64 else np.float32
 
-    def add(self, batch: Batch, position: Position) -> None:
+    def add(self, batch: Batch) -> None:
         """Add rows; some are copied to wait, others are due."""
         values: NDArray[Any] = np.ascontiguousarray(batch.values, self._kind)
         indptr = np.ascontiguousarray(batch.indptr)
         self._core.add(indptr, batch.indices, values, batch.y, batch.weight, batch.first_row)
-        self._position = position.after(len(batch))
 
     def finish(self) -> None:
         """Put the rows that wait into the order of the last phase."""
@@ -131,7 +128,7 @@ class RandomOrder:
         if taken is None:
             return None
         stage, arrays = taken
-        return Due(_batch(*arrays), arrays[-1], Stage(stage), self._position)
+        return Due(_batch(*arrays), arrays[-1], Stage(stage))
 
     def checked(self) -> list[Batch]:
         """Return the last rows of the data, in their order."""

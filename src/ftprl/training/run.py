@@ -131,11 +131,11 @@ class Run:
         """As a notebook shows it."""
         from ftprl.draw.card import card
 
-        rows = [("rows read", f"{self.rows:,}"), ("each before it was learned", self.headline)]
+        rows = [("rows read", f"{self.rows:,}"), ("progressive loss", self.headline)]
         if self.check is not None:
             rows.append(("saved model", rows_of.checked(self._loss, self.check.to_dict())))
         if self.holdout is not None:
-            rows.append(("held-out rows", self._measured(self.holdout)))
+            rows.append(("held-out loss", self._measured(self.holdout)))
         if self.best_pass is not None:
             rows.append(("passes", self._choice()))
         if self.confidence is not None:

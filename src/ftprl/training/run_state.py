@@ -205,6 +205,9 @@ class RunState:
     def from_dict(cls, values: Mapping[str, Any], source: Source, monitor: RunMonitor) -> RunState:
         """The state that `to_dict` wrote, of a run over this source."""
         first_pass = values["progressive"]
+        rows, pass_rows = int(values["rows"]), int(values.get("pass_rows", 0))
+        if pass_rows > rows:
+            raise ValueError(f"{pass_rows} rows at the start of the pass, of {rows}")
         monitor.restore(values.get("monitor", ()))
         monitor.restore_residuals(values.get("residuals", ()))
         return cls(
@@ -212,7 +215,7 @@ class RunState:
             pass_start=LossTotals.from_list(values["pass_began"]),
             holdout=LossTotals.from_list(values["held"]),
             passes_done=int(values["passed"]),
-            rows=int(values["rows"]),
+            rows=rows,
             refused_rows=int(values["refused"]),
             first_refusal=None if values["refusal"] is None else str(values["refusal"]),
             classes=int(values["classes"]),
@@ -225,7 +228,7 @@ class RunState:
             chosen=values.get("chosen"),
             relearn_passes=int(values.get("relearn", 0)),
             arrived=None if values.get("arrived") is None else LossTotals.from_list(values["arrived"]),
-            pass_rows=int(values.get("pass_rows", 0)),
+            pass_rows=pass_rows,
             compared=LossMoments(tuple(map(float, values.get("compared", (0.0,) * 5)))),
             check=None if values.get("check") is None else FrozenCheck.from_dict(values["check"]),
             quarter=None if values.get("quarter") is None else LossTotals.from_list(values["quarter"]),

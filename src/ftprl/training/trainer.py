@@ -158,18 +158,18 @@ class Trainer:
             return GivenOrder(), run.state.position
         self._passed_over, self._known = run.state.rows - run.state.pass_rows, run.state.position.rows
         float64 = run.model.engine.spec.float64
-        return RandomOrder(options.order_seed, options.waiting, float64=float64, start=start), start
+        return RandomOrder(options.order_seed, options.waiting, float64=float64), start
 
     def _arrive(self, order: Order, batch: Batch, position: Position) -> None:
         """Note rows that have arrived, and pass them to the order in which they will be learned."""
         if self._recorder is not None:
             self._recorder.observe(batch, self.run.state.rows)
-        self._position, self._arrived = position, batch.first_row + len(batch)
+        self._position, self._first, self._arrived = position, batch.first_row, batch.first_row + len(batch)
         if not self.run.is_random:
-            order.add(batch, position)
+            order.add(batch)
             return
         for rows in self._rows.arrived(batch, position, is_new=self._arrived > self._known):
-            order.add(rows, position.after(rows.first_row - batch.first_row))
+            order.add(rows)
 
     def _learn_due(self, order: Order) -> None:
         """Learn the rows that are due, cut at the stops of the schedule."""
@@ -184,7 +184,9 @@ class Trainer:
             self._begin_stage(order, due.stage)
             is_reached = state.rows + len(due.batch) == stop.row
             self._rows.learn(due, self._position, is_shown=stop.progress and is_reached)
-            state.advance(len(due.batch), due.position)
+            # Rows in random order that have arrived are not looked at again, with those at the end that were refused.
+            read = self._arrived if is_random else int(due.numbers[-1]) + 1
+            state.advance(len(due.batch), self._position.after(read - self._first))
             if is_reached:
                 self._at_stop(stop)
             if is_random and len(due.batch) >= AT_ONCE // 2:

@@ -177,10 +177,16 @@ def test_data_in_memory(_: str, train: Callable[[], Any], message: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_what_was_learned_before_an_iterator_raised_is_not_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "kept"), [({"order": "given"}, (10, 20, 30)), ({"waiting": 10}, (10, 20))], ids=str
+)
+def test_what_was_learned_before_an_iterator_raised_is_not_lost(
+    options: dict[str, Any], kept: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Rows that wait to be learned in random order are."""
     with pytest.raises(FtprlError, match="raised OSError"):
-        ftprl.train(raising(OSError("gone")), label="y", checkpoint=tmp_path / "c", every=10, bits=10)
-    assert ftprl.load(tmp_path / "c").engine.progress.rows in (10, 20, 30)
+        ftprl.train(raising(OSError("gone")), label="y", checkpoint=tmp_path / "c", every=10, bits=10, **options)
+    assert ftprl.load(tmp_path / "c").engine.progress.rows in kept
 
 
 @pytest.mark.parametrize("type", [pa.string(), pa.large_string(), pa.string_view(), pa.list_(pa.string())], ids=str)

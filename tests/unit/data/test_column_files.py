@@ -403,9 +403,10 @@ def test_rows_before_a_damaged_row_group_are_kept(tmp_path: Path) -> None:
     body = bytearray(path.read_bytes())
     body[chunk.data_page_offset : chunk.data_page_offset + 40] = b"\xff" * 40
     path.write_bytes(body)
-    with pytest.raises(BadFormat, match=r"a.parquet: row group 3: expected a Parquet file, got other bytes \("):
-        ftprl.train(path, **OPTIONS, checkpoint=tmp_path / "c", every=100)
-    assert ftprl.load(tmp_path / "c").checkpoint["state"]["rows"] == 300  # type: ignore[index]
+    for order, rows in (("given", 300), ("random", 200)):  # of which 50 wait in random order
+        with pytest.raises(BadFormat, match=r"a.parquet: row group 3: expected a Parquet file, got other bytes \("):
+            ftprl.train(path, **OPTIONS, checkpoint=tmp_path / order, every=100, order=order, waiting=50)
+        assert ftprl.load(tmp_path / order).checkpoint["state"]["rows"] == rows  # type: ignore[index]
 
 
 @pytest.mark.parametrize("type", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2)], ids=str)

@@ -162,9 +162,7 @@ def test_bad_headers(tmp_path: Path, text: str, message: str) -> None:
 
 def test_a_header_that_is_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xff,b\n1,2\n")
-    with pytest.raises(
-        BadFormat, match=r"a\.csv:1: expected column names in UTF-8, got .*; convert it, as with ic"
-    ):
+    with pytest.raises(BadFormat, match=r"a\.csv:1: expected column names in UTF-8, got .*; convert it, as with ic"):
         data.open(tmp_path / "a.csv")
 
 

@@ -1,4 +1,7 @@
-"""One law for all ways in: the same rows in the same cells give the same model and predictions, to the bit."""
+"""One law for all ways in: the same rows in the same order give the same model and predictions, to the bit.
+
+`fit` and `train` put the rows into a random order or not; `partial_fit` and `learn_one` get them in that order.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,11 @@ from scipy.sparse import csc_matrix, csr_matrix
 import ftprl
 from ftprl import FTPRLClassifier, FTPRLRegressor, Model, OnlineClassifier, OnlineRegressor
 from ftprl.cli.app import run
+from ftprl.training.order import WAITING
+from oracles import order_twin
 
 ROWS = 300
+ORDERS = {"random": order_twin.plan(ROWS, WAITING).order, "given": list(range(ROWS))}
 BITS = 12
 OPTIONS: list[dict[str, Any]] = [{}, {"scale": 0.1}, {"receipt": True}, {"scale": (0.1, 1.0), "l1": 0.01}]
 
@@ -31,7 +37,7 @@ def _saved(path: Path, arguments: list[str]) -> Model:
 
 
 def _flags(options: dict[str, Any]) -> list[str]:
-    flags = {"scale": "--scale", "l1": "--l1", "loss": "--loss"}
+    flags = {name: f"--{name}" for name in ("scale", "l1", "loss", "bits", "order")}
     text = [[flags[name], ",".join(map(str, np.atleast_1d(value)))] for name, value in options.items() if name in flags]
     return [word for pair in text for word in pair] + (["--receipt"] if options.get("receipt") else [])
 
@@ -47,14 +53,16 @@ def _agree(models: dict[str, Model], predictions: dict[str, np.ndarray]) -> None
 # ---- by number ----
 
 
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("is_classifier", [True, False], ids=["classifier", "regressor"])
-def test_by_number(options: dict[str, Any], is_classifier: bool, tmp_path: Path) -> None:
+def test_by_number(options: dict[str, Any], is_classifier: bool, order: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     dense = np.where(rng.random((ROWS, 30)) < 0.3, rng.normal(size=(ROWS, 30)), 0.0).astype(np.float32)
     X, score = csr_matrix(dense), dense @ rng.normal(size=30) + rng.normal(size=ROWS)
     y = (score > 0).astype(int) if is_classifier else np.round(10.0 * score + 500.0, 2)
-    make: Callable[[], Any] = lambda: (FTPRLClassifier if is_classifier else FTPRLRegressor)(**options)  # noqa: E731
+    estimator, shuffle = FTPRLClassifier if is_classifier else FTPRLRegressor, order == "random"
+    make: Callable[[], Any] = lambda: estimator(shuffle=shuffle, **options)  # noqa: E731
     first: dict[str, Any] = {"classes": [0, 1]} if is_classifier else {}
 
     fitted = {
@@ -63,10 +71,11 @@ def test_by_number(options: dict[str, Any], is_classifier: bool, tmp_path: Path)
         "array": make().fit(dense, y),
         "float64": make().fit(X.astype(float), y),
     }
+    X_learned, y_learned = X[ORDERS[order]], y[ORDERS[order]]
     for name, step in (("rows", 1), ("batches", 37)):
         parts = fitted[name] = make()
         for start in range(0, ROWS, step):
-            parts.partial_fit(X[start : start + step], y[start : start + step], **first)
+            parts.partial_fit(X_learned[start : start + step], y_learned[start : start + step], **first)
     text = tmp_path / "rows.libsvm"
     with text.open("w") as file:
         for row in range(ROWS):
@@ -74,8 +83,8 @@ def test_by_number(options: dict[str, Any], is_classifier: bool, tmp_path: Path)
             file.write(f"{y[row].item()!r} {entries}\n")
     loss = {} if is_classifier else {"loss": "squared"}
     models = {name: estimator.model_ for name, estimator in fitted.items()}
-    models["train"] = ftprl.train(X, y, **options, **loss).model
-    models["libsvm"] = ftprl.train(ftprl.data.open(text, dim=30, **loss), **options, **loss).model
+    models["train"] = ftprl.train(X, y, order=order, **options, **loss).model
+    models["libsvm"] = ftprl.train(ftprl.data.open(text, dim=30, **loss), order=order, **options, **loss).model
     scores = {name: model.predict(X, raw=True) for name, model in models.items()}
     _agree(models, scores)
 
@@ -83,9 +92,10 @@ def test_by_number(options: dict[str, Any], is_classifier: bool, tmp_path: Path)
 # ---- by name ----
 
 
+@pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("is_classifier", [True, False], ids=["classifier", "regressor"])
-def test_by_name(options: dict[str, Any], is_classifier: bool, tmp_path: Path) -> None:
+def test_by_name(options: dict[str, Any], is_classifier: bool, order: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     columns: dict[str, list[Any]] = {
         "city": rng.choice(["Ulm", "Bonn", "Kiel", "Köln"], ROWS).tolist(),
@@ -97,34 +107,37 @@ def test_by_name(options: dict[str, Any], is_classifier: bool, tmp_path: Path) -
     y = (score > 0).astype(int) if is_classifier else np.round(10.0 * score + 500.0, 2)
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     frame, first = polars.DataFrame(columns), {"classes": [0, 1]} if is_classifier else {}
-    estimator = FTPRLClassifier if is_classifier else FTPRLRegressor
-    make: Callable[[], Any] = lambda: estimator(bits=BITS, **options)  # noqa: E731
+    estimator, shuffle = FTPRLClassifier if is_classifier else FTPRLRegressor, order == "random"
+    make: Callable[[], Any] = lambda: estimator(bits=BITS, shuffle=shuffle, **options)  # noqa: E731
 
     pandas_frame = pandas.DataFrame(columns).astype({"city": "category"})
     fitted = {"fit": make().fit(frame, y), "pandas": make().fit(pandas_frame, y)}
     fitted["arrow"] = make().fit(pyarrow.table(columns), y)
+    learned, y_learned = [rows[i] for i in ORDERS[order]], y[ORDERS[order]]
+    frame_learned = frame[ORDERS[order]]
     for name, step in (("rows", 1), ("batches", 37)):
         parts = fitted[name] = make()
         for start in range(0, ROWS, step):
-            parts.partial_fit(frame[start : start + step], y[start : start + step], **first)
+            parts.partial_fit(frame_learned[start : start + step], y_learned[start : start + step], **first)
     online_kind = OnlineClassifier if is_classifier else OnlineRegressor
     online = online_kind(bits=BITS, **options)
-    for x, label in zip(rows, y.tolist(), strict=True):
+    for x, label in zip(learned, y_learned.tolist(), strict=True):
         online.learn_one(x, label)
     loss = {} if is_classifier else {"loss": "squared"}
-    halfway = ftprl.train(rows[:100], y[:100], bits=BITS, **options, **loss).model
-    for x, label in zip(rows[100:], y[100:].tolist(), strict=True):
+    halfway = ftprl.train(learned[:100], y_learned[:100], bits=BITS, order="given", **options, **loss).model
+    for x, label in zip(learned[100:], y_learned[100:].tolist(), strict=True):
         halfway.learn_one(x, label)
     text = tmp_path / "rows.csv"
     polars.DataFrame({**columns, "label": y}).write_csv(text)
+    settings = {"bits": BITS, "order": order, **options, **loss}
     models = {name: estimator.model_ for name, estimator in fitted.items()} | {
         "learn_one": online.model,
         "train, then learn_one": halfway,
         "pickled": pickle.loads(pickle.dumps(online)).model,
-        "frame": ftprl.train(frame, y, bits=BITS, **options, **loss).model,
-        "dicts": ftprl.train(rows, y, bits=BITS, **options, **loss).model,
-        "csv": ftprl.train(text, label="label", bits=BITS, **options, **loss).model,
-        "ftprl train": _saved(text, ["--label", "label", "--bits", str(BITS), *_flags(options | loss)]),
+        "frame": ftprl.train(frame, y, **settings).model,
+        "dicts": ftprl.train(rows, y, **settings).model,
+        "csv": ftprl.train(text, label="label", **settings).model,
+        "ftprl train": _saved(text, ["--label", "label", *_flags(settings)]),
     }
     scores = {name: model.predict(rows, raw=True) for name, model in models.items()}
     scores["predict_one"] = np.array([online.model.predict_one(x, raw=True) for x in rows])
@@ -147,10 +160,13 @@ def test_scales_and_the_coin_are_dropped_at_the_same_rows() -> None:
     for level, value, label in zip(a.tolist(), b.tolist(), y.tolist(), strict=True):
         online.learn_one({"a": names[level], "b": value}, label)
     frame = polars.DataFrame({"a": [names[level] for level in a.tolist()], "b": b})
-    fitted = FTPRLClassifier(bits=8).fit(frame, y)
+    fitted = FTPRLClassifier(bits=8, shuffle=False).fit(frame, y)
     parts = FTPRLClassifier(bits=8)
     for start in range(0, size, 50_000):
         parts.partial_fit(frame[start : start + 50_000], y[start : start + 50_000], classes=[0, 1])
     assert fitted.model_.engine.spec == online.model.engine.spec
     assert len(online.model.engine.spec.scales) == 4  # of eight
     _agree({"fit": fitted.model_, "partial_fit": parts.model_, "learn_one": online.model}, {})
+    shuffled = FTPRLClassifier(bits=8).fit(frame, y).model_
+    _agree({"fit": shuffled, "train": ftprl.train(frame, y, bits=8).model}, {})
+    assert len(shuffled.engine.spec.scales) < 8

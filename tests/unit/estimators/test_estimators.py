@@ -21,7 +21,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import ftprl
 from ftprl import FTPRLClassifier, FTPRLRegressor
-from ftprl.errors import InvalidInput
+from ftprl.errors import FtprlWarning, InvalidInput
+from ftprl.training.order import WAITING
+from oracles import order_twin
 
 WEIGHTED = "rows are learned one by one, so a weight of 2 is not two rows"
 EXPECTED = {
@@ -41,6 +43,11 @@ def test_scikit_learns_own_checks(estimator: FTPRLClassifier | FTPRLRegressor) -
     assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(EXPECTED)
 
 
+def fit_order(rows: int, seed: int = 0) -> list[int]:
+    """The order in which `fit` learns so many rows."""
+    return order_twin.plan(rows, WAITING, seed).order
+
+
 @pytest.fixture(scope="module")
 def rows() -> tuple[csr_matrix, np.ndarray]:
     rng = np.random.default_rng(5)
@@ -51,10 +58,10 @@ def rows() -> tuple[csr_matrix, np.ndarray]:
 def test_batch_is_loop(rows: tuple[csr_matrix, np.ndarray], tmp_path: object) -> None:
     X, y = rows
     fitted = FTPRLClassifier().fit(X, y)
-    batches, loop = FTPRLClassifier(), FTPRLClassifier()
+    batches, loop, order = FTPRLClassifier(), FTPRLClassifier(), fit_order(400)
     for start in range(0, 400, 37):
-        batches.partial_fit(X[start : start + 37], y[start : start + 37], classes=[0, 1])
-    for row in range(400):
+        batches.partial_fit(X[order[start : start + 37]], y[order[start : start + 37]], classes=[0, 1])
+    for row in order:
         loop.partial_fit(X[row], y[row : row + 1], classes=[0, 1])
     text = f"{tmp_path}/rows.libsvm"
     with open(text, "w") as file:
@@ -120,12 +127,36 @@ def test_class_weights_are_row_weights(rows: tuple[csr_matrix, np.ndarray]) -> N
 
 def test_warm_start_goes_on(rows: tuple[csr_matrix, np.ndarray]) -> None:
     X, y = rows
-    twice = FTPRLClassifier(warm_start=True).fit(X[:200], y[:200]).fit(X[200:], y[200:])
-    np.testing.assert_array_equal(twice.decision_function(X), FTPRLClassifier().fit(X, y).decision_function(X))
+    order, days = np.array(fit_order(200)), (slice(0, 200), slice(200, 400))
+    for shuffle in (True, False):
+        twice = FTPRLClassifier(warm_start=True, shuffle=shuffle)
+        for day in days:
+            twice.fit(X[day], y[day])
+        learned = np.append(order, 200 + order) if shuffle else np.arange(400)  # the days stay in their order
+        whole = FTPRLClassifier(shuffle=False).fit(X[learned], y[learned])
+        assert twice.model_.state_digest() == whole.model_.state_digest()
+        np.testing.assert_array_equal(twice.decision_function(X), whole.decision_function(X))
     once = FTPRLClassifier().fit(X[:200], y[:200]).fit(X[200:], y[200:])
     np.testing.assert_array_equal(
         once.decision_function(X), FTPRLClassifier().fit(X[200:], y[200:]).decision_function(X)
     )
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_warm_start_with_bounds_and_bad_rows(shuffle: bool) -> None:
+    """Names that come in the second fit have their bounds; a bad row is named by its place in the data."""
+    days = [polars.DataFrame({"city": [city, "Ulm"] * 100}) for city in ("Bonn", "Kiel")]
+    classifier = FTPRLClassifier(warm_start=True, bits=10, bounds={"city=Kiel": (None, 0.01)}, shuffle=shuffle)
+    for day in days:
+        classifier.fit(day, [1, 0] * 100)
+    (kiel,) = classifier.model_.explain({"city": "Kiel"}).to_dict()["contributions"]
+    assert 0.0 < kiel["contribution"] <= 0.01
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    numbers = FTPRLClassifier(warm_start=True, shuffle=shuffle).fit(X, X[:, 0] > 0)
+    before, X[7, 1] = numbers.model_.state_digest(), 1e35
+    with pytest.raises(InvalidInput, match="row 7: a value needs to be finite"):
+        numbers.fit(X, X[:, 0] > 0)
+    assert numbers.model_.state_digest() == before
 
 
 def test_pickle_and_clone(rows: tuple[csr_matrix, np.ndarray]) -> None:
@@ -165,8 +196,10 @@ def test_frames_with_categories() -> None:
     assert classifier.model_.state_digest() == same.state_digest()
     assert classifier.score(frame, y) > 0.9
     parts = FTPRLClassifier()
+    order = fit_order(600)
     for start in range(0, 600, 100):
-        parts.partial_fit(frame[start : start + 100], y[start : start + 100], classes=["no", "yes"])
+        some = order[start : start + 100]
+        parts.partial_fit(frame[some], y[some], classes=["no", "yes"])
     np.testing.assert_array_equal(parts.decision_function(frame), classifier.decision_function(frame))
     with pytest.raises(AttributeError, match="hashed by name"):
         _ = classifier.coef_
@@ -178,8 +211,9 @@ def test_a_receipt(rows: tuple[csr_matrix, np.ndarray]) -> None:
     X, y = rows
     fitted = FTPRLClassifier(receipt=True).fit(X, y)
     parts = FTPRLClassifier(receipt=True)
+    order = fit_order(400)
     for row in range(0, 400, 50):
-        parts.partial_fit(X[row : row + 50], y[row : row + 50], classes=[0, 1])
+        parts.partial_fit(X[order[row : row + 50]], y[order[row : row + 50]], classes=[0, 1])
     assert fitted.certificate_.regret <= fitted.certificate_.bound * (1 + 1e-12)
     assert parts.certificate_.to_dict() == fitted.certificate_.to_dict()
 
@@ -210,8 +244,9 @@ def test_calibrated_probabilities_are_those_of_the_model(kind: str) -> None:
     y = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
     whole = FTPRLClassifier(scale=5.0, calibrate=kind).fit(X, y)
     parts = FTPRLClassifier(scale=5.0, calibrate=kind)
+    order = fit_order(600)
     for at in range(0, 600, 70):
-        parts.partial_fit(X[at : at + 70], y[at : at + 70], classes=[0, 1])
+        parts.partial_fit(X[order[at : at + 70]], y[order[at : at + 70]], classes=[0, 1])
     np.testing.assert_array_equal(whole.predict_proba(X), parts.predict_proba(X))
     np.testing.assert_array_equal(whole.predict_proba(X)[:, 1], whole.model_.predict(X))
     plain = FTPRLClassifier(scale=5.0).fit(X, y)
@@ -237,24 +272,36 @@ def test_uncertainty_is_that_of_the_models() -> None:
     assert three.predict_uncertainty(100 * X[:5]).mean() > three.predict_uncertainty(X).mean()
 
 
-def test_rows_sorted_by_class_are_learned_in_a_random_order() -> None:
-    """Otherwise what was learned last is all that is predicted; other rows keep their order, to the bit."""
+def test_fit_learns_rows_in_a_random_order() -> None:
+    """Rows sorted by class: in their order, what was learned last is all that is predicted."""
     X, y = load_iris(return_X_y=True)
-    assert FTPRLClassifier(shuffle=False).fit(X, y).score(X, y) < 0.5
-    sorted_rows = FTPRLClassifier().fit(X, y)
-    assert sorted_rows.score(X, y) > 0.8
-    order = np.random.default_rng(0).permutation(150)
-    by_hand = FTPRLClassifier().fit(X[order], y[order])
-    assert by_hand.model_.state_digest() == sorted_rows.model_.state_digest()
-    in_order = FTPRLClassifier(shuffle=False).fit(X[order], y[order])
-    assert in_order.model_.state_digest() == by_hand.model_.state_digest()
-    assert FTPRLClassifier(shuffle=True).fit(X[order], y[order]).model_.state_digest() != by_hand.model_.state_digest()
-    weight = np.linspace(0.5, 2.0, 150)
+    for kind in ("auto", "ovr"):
+        with pytest.warns(FtprlWarning, match="the rows are sorted by class, .* fit with shuffle=True$") as caught:
+            assert FTPRLClassifier(shuffle=False, multi_class=kind).fit(X, y).score(X, y) < 0.5
+        assert [warning.filename for warning in caught] == [__file__]  # once, at the line that called `fit`
+    own = FTPRLClassifier().fit(X, y)
+    assert own.score(X, y) > 0.8
+    digests = [own.model_.state_digest()]
+    for seed in (0, 7):
+        order = fit_order(150, seed)
+        by_hand = FTPRLClassifier(shuffle=False).fit(X[order], y[order])
+        seeded = FTPRLClassifier(random_state=seed).fit(X, y)
+        assert by_hand.model_.state_digest() == seeded.model_.state_digest()
+        digests.append(seeded.model_.state_digest())
+    assert digests[0] == digests[1] != digests[2]
+    fits = [FTPRLClassifier(random_state=np.random.RandomState(3)).fit(X, y) for _ in range(2)]
+    assert fits[0].model_.state_digest() == fits[1].model_.state_digest()
+    assert fits[0].model_.state_digest() != fits[0].fit(X, y).model_.state_digest()  # the next numbers of the generator
+    order, weight = fit_order(150), np.linspace(0.5, 2.0, 150)
     weighted = FTPRLClassifier(class_weight="balanced").fit(X, y, sample_weight=weight)
-    twin = FTPRLClassifier(class_weight="balanced").fit(X[order], y[order], sample_weight=weight[order])
+    twin = FTPRLClassifier(class_weight="balanced", shuffle=False)
+    twin.fit(X[order], y[order], sample_weight=weight[order])
     assert weighted.model_.state_digest() == twin.model_.state_digest()
-    with pytest.raises(ValueError, match="shuffle needs True, False or 'auto', got 'yes'"):
+    with pytest.raises(ValueError, match="shuffle needs True or False, got 'yes'"):
         FTPRLClassifier(shuffle="yes").fit(X, y)
+    for seed in (-1, 2**64):
+        with pytest.raises(ValueError, match=f"random_state needs a whole number from 0 to 2.64 - 1, got {seed}"):
+            FTPRLClassifier(random_state=seed).fit(X, y)
 
 
 def test_folds_that_end_in_one_class_are_learned_in_a_random_order() -> None:
@@ -266,11 +313,8 @@ def test_folds_that_end_in_one_class_are_learned_in_a_random_order() -> None:
     assert FTPRLClassifier(shuffle=False).fit(X, y).predict(X).mean() > 0.9
     own = FTPRLClassifier().fit(X, y)
     assert 0.4 < own.predict(X).mean() < 0.6
-    order = np.random.default_rng(0).permutation(1000)
+    order = fit_order(1000)
     assert own.model_.state_digest() == FTPRLClassifier(shuffle=False).fit(X[order], y[order]).model_.state_digest()
-    few = slice(0, 980)  # five rows of one class at the end: no reason to change the order
-    in_order = FTPRLClassifier(shuffle=False).fit(X[few], y[few])
-    assert FTPRLClassifier().fit(X[few], y[few]).model_.state_digest() == in_order.model_.state_digest()
 
 
 @pytest.mark.parametrize("kind", ["array", "csr", "pandas", "polars", "arrow"])
@@ -280,7 +324,7 @@ def test_every_kind_of_data_is_shuffled_alike(kind: str) -> None:
     y = np.repeat(["no", "yes"], 40)
     if kind in ("polars", "arrow"):
         frame["city"] = rng.choice(["Oslo", "Rome"], 80)
-    order = np.random.default_rng(0).permutation(80)
+    order = fit_order(80)
     made: dict[str, Callable[[pd.DataFrame], Any]] = {
         "array": lambda rows: rows.to_numpy(),
         "csr": lambda rows: csr_matrix(rows.to_numpy()),
@@ -291,8 +335,9 @@ def test_every_kind_of_data_is_shuffled_alike(kind: str) -> None:
     own = FTPRLClassifier().fit(made[kind](frame), y)
     twin = FTPRLClassifier(shuffle=False).fit(made[kind](frame.iloc[order].reset_index(drop=True)), y[order])
     assert own.model_.state_digest() == twin.model_.state_digest()
-    line = FTPRLRegressor(shuffle=True).fit(made[kind](frame), np.arange(80.0))
-    other = FTPRLRegressor().fit(made[kind](frame.iloc[order].reset_index(drop=True)), np.arange(80.0)[order])
+    line = FTPRLRegressor().fit(made[kind](frame), np.arange(80.0))
+    other = FTPRLRegressor(shuffle=False)
+    other.fit(made[kind](frame.iloc[order].reset_index(drop=True)), np.arange(80.0)[order])
     assert line.model_.state_digest() == other.model_.state_digest()
 
 

@@ -18,6 +18,8 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 import ftprl
 from ftprl import FTPRLClassifier, FTPRLRegressor
 from ftprl.errors import InvalidInput
+from ftprl.training.order import WAITING
+from oracles import order_twin
 
 TEXTS = ["win cash now", "see you at home", "cash for you", "at home now", "win win win"]
 
@@ -42,9 +44,10 @@ def test_columns_are_read_as_they_are_named(make: Callable[..., Any]) -> None:
     names = set(classifier.model_.weights_table()["name"].to_pylist())
     assert {"code=0", "code=3", "text=win", "text=cash", "size"} <= names
     assert list(classifier.feature_names_in_) == ["code", "text", "size"]
-    parts = FTPRLClassifier(categorical="code", text=["text"], bits=14)
-    parts.partial_fit(make({name: values[:100] for name, values in data.items()}), y[:100], classes=[0, 1])
-    parts.partial_fit(make({name: values[100:] for name, values in data.items()}), y[100:])
+    parts, order = FTPRLClassifier(categorical="code", text=["text"], bits=14), order_twin.plan(len(y), WAITING).order
+    for some in (order[:100], order[100:]):
+        part = make({name: [values[row] for row in some] for name, values in data.items()})
+        parts.partial_fit(part, y[some], classes=[0, 1])
     assert parts.model_.state_digest() == same.state_digest()
     with pytest.raises(AttributeError, match="hashed by name"):
         _ = classifier.coef_

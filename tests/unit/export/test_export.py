@@ -79,11 +79,13 @@ def test_every_loss_and_mixture(loss: str, settings: dict[str, Any], tmp_path: P
 def test_calibrated_scores(settings: dict[str, Any], tmp_path: Path) -> None:
     X, y = arrays("logistic", 3)
     y[::3] *= -1  # so that the probabilities need it
-    model = ftprl.train(X, y, **settings).model
-    (batch,) = model.open(X).batches()
-    assert not np.allclose(model.engine.score(batch, calibrated=False), model.engine.score(batch), atol=0.05)
+    models = {order: ftprl.train(X, y, order=order, **settings).model for order in ("random", "given")}
+    given = models["given"]
+    (batch,) = given.open(X).batches()
+    assert not np.allclose(given.engine.score(batch, calibrated=False), given.engine.score(batch), atol=0.05)
     wide = np.vstack([X[:40], 30 * X[:20]])  # scores beyond those that were seen
-    check_exports(model, wide, tmp_path)
+    for model in models.values():
+        check_exports(model, wide, tmp_path)
 
 
 @pytest.mark.parametrize(

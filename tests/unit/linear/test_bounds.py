@@ -199,13 +199,17 @@ def test_batches_threads_resumption_and_files_do_not_matter(tmp_path: Path, bits
     """Also where names share cells, whose bounds then get tighter on the way."""
     path, lines = tmp_path / "rows.vw", rows_of(400, 5)
     path.write_text("\n".join(lines) + "\n")
-    model = learned(path, bits=bits, scale=scale, receipt=True)
+    shuffled = learned(path, bits=bits, scale=scale, receipt=True).state_digest()
+    model = learned(path, bits=bits, scale=scale, receipt=True, order="given")
     state = model.state_digest()
+    assert shuffled != state
     cells, shared = model.shared_bounds
     assert (shared or 0) > 0 if bits < 10 else shared == 0
     assert cells > 0
     for threads in (0, 2):
-        assert learned(path, bits=bits, scale=scale, receipt=True, threads=threads).state_digest() == state
+        for order, digest in (("random", shuffled), ("given", state)):
+            again = learned(path, bits=bits, scale=scale, receipt=True, threads=threads, order=order)
+            assert again.state_digest() == digest
     engine = Engine(model.engine.spec, receipt=True)
     engine.bounds.is_named = True
     for rows, _ in readers.open(path, dim=2**bits, names="all").read():
@@ -215,7 +219,7 @@ def test_batches_threads_resumption_and_files_do_not_matter(tmp_path: Path, bits
     first, second, saved = (tmp_path / name for name in ("a.vw", "b.vw", "m.ftprl"))
     first.write_text("\n".join(lines[:150]) + "\n")
     second.write_text("\n".join(lines[150:]) + "\n")
-    ftprl.train(first, bounds=BOUNDS, bits=bits, scale=scale, receipt=True, output=saved)
+    ftprl.train(first, bounds=BOUNDS, bits=bits, scale=scale, receipt=True, order="given", output=saved)
     resumed = ftprl.train(second, resume=saved).model
     assert resumed.state_digest() == state
     again = Model.from_bytes(resumed.to_bytes())

@@ -150,15 +150,17 @@ def clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_checkpoints_and_threads_give_the_same_bytes(clicks: str, kind: str) -> None:
     options: dict[str, Any] = {"label": "click", "bits": 12, "calibrate": kind}
-    whole = ftprl.train(clicks, **options, output="whole", threads=1, predictions="p")
+    whole = ftprl.train(clicks, **options, output="whole", threads=1)
     ftprl.train(clicks, **options, output="threads", threads=3)
     ftprl.train(clicks, **options, checkpoint="c", every=1000)
     again = ftprl.train(clicks, resume="c", output="resumed")
     assert Path("whole").read_bytes() == Path("threads").read_bytes() == Path("resumed").read_bytes()
     assert again.progressive == whole.progressive
+    given = ftprl.train(clicks, **options, predictions="p")
+    assert given.model.state_digest() == ftprl.train(clicks, **options, order="given", threads=3).model.state_digest()
     lines, y = np.loadtxt("p"), np.loadtxt(clicks, delimiter=",", skiprows=1, usecols=0)
     own = -np.log(np.where(y > 0, lines, 1 - lines)).mean()
-    assert own == pytest.approx(whole.progressive_loss, abs=1e-9)
+    assert own == pytest.approx(given.progressive_loss, abs=1e-9)
     model = Model.load("whole")
     assert model.engine.spec.calibrate == kind
     for same in (Model.from_bytes(model.to_bytes()), model.compact()):
@@ -190,7 +192,8 @@ def test_one_row_at_a_time_is_the_same(kind: str) -> None:
     online = OnlineClassifier(scale=4.0, calibrate=kind)
     for row, label in zip(rows, y, strict=True):
         online.learn_one(row, label)
-    run = ftprl.train(rows, [float(label) for label in y], scale=4.0, calibrate=kind, missing="ignore")
+    labels = [float(label) for label in y]
+    run = ftprl.train(rows, labels, scale=4.0, calibrate=kind, missing="ignore", order="given")
     assert online.model.engine.progress.loss == run.model.engine.progress.loss
     assert online.predict_proba_one(rows[0])[True] == run.model.predict(rows[:1])[0]
     assert online.clone().calibrate == kind

@@ -91,6 +91,7 @@ def test_every_wrong_field_of_the_content(section: str, receipt: bool, capsys: C
         ("history.progressive", [1, 2], "history: progressive"),
         ("run.fingerprint", 5, "run: fingerprint"),
         ("run.state.position.offset", "0", "run: state: position: offset: a whole number"),
+        ("run.state.pass_rows", -1, "run: state: pass_rows: a whole number"),
         ("spec.loss", "\x1b", "spec: loss: one of"),
         ("spec.dim", 2**40, "spec: dim: a whole number from 1 to 4294967296"),
     ],

@@ -318,8 +318,8 @@ def test_training_with_several_scales_can_be_taken_up_again(tmp_path: Path) -> N
     (tmp_path / "one.vw").write_text("\n".join(lines[:200]) + "\n")
     (tmp_path / "two.vw").write_text("\n".join(lines[200:]) + "\n")
     paths = [str(tmp_path / "one.vw"), str(tmp_path / "two.vw")]
-    whole = train(paths, bits=8, scale="auto", output=tmp_path / "whole").model
-    train(paths[0], bits=8, scale="auto", output=tmp_path / "half")
+    whole = train(paths, bits=8, scale="auto", order="given", output=tmp_path / "whole").model
+    train(paths[0], bits=8, scale="auto", order="given", output=tmp_path / "half")
     rest = train(paths[1], resume=tmp_path / "half", scale="auto").model
     for name, array in whole.engine.state.items():
         np.testing.assert_array_equal(array, rest.engine.state[name])

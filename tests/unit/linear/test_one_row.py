@@ -70,7 +70,8 @@ def test_words_of_a_text() -> None:
     rows = [({"message": "Win a prize, WIN now", "length": 20}, 1), ({"message": "see you", "length": 7}, 0)] * 3
     for x, y in rows:
         online.learn_one(x, y)
-    same = ftprl.train([x for x, _ in rows], [y for _, y in rows], text="message", bits=10, missing="ignore").model
+    options: dict[str, Any] = {"text": "message", "bits": 10, "missing": "ignore", "order": "given"}
+    same = ftprl.train([x for x, _ in rows], [y for _, y in rows], **options).model
     assert online.model.state_digest() == same.state_digest()
     assert online.model.names is not None
     assert set(online.model.names.all()) >= {"message=win", "message=prize", "length"}
@@ -126,7 +127,8 @@ def test_weights_are_those_of_rows() -> None:
     for size, weight in ((1.0, 1.0), (2.0, 0.5), (3.0, 4.0), (3.0, 0.0)):
         model.learn_one({"size": size}, 2.0 * size, weight)
     rows = [{"size": size} for size in (1.0, 2.0, 3.0, 3.0)]
-    same = ftprl.train(rows, [2.0, 4.0, 6.0, 6.0], weight=[1.0, 0.5, 4.0, 0.0], loss="squared", bits=8).model
+    options: dict[str, Any] = {"weight": [1.0, 0.5, 4.0, 0.0], "loss": "squared", "bits": 8, "order": "given"}
+    same = ftprl.train(rows, [2.0, 4.0, 6.0, 6.0], **options).model
     assert model.model.state_digest() == same.state_digest()
 
 

@@ -85,7 +85,8 @@ def test_more_than_two_classes_have_the_bits_of_a_run() -> None:
     assert model.predict_proba_one(rows[0][0]) == pytest.approx(dict.fromkeys(labels, 1 / 3))
     for x, y in rows:
         model.learn_one(x, y)
-    run = ftprl.train([x for x, _ in rows], [y for _, y in rows], loss="softmax", classes=labels, receipt=True).model
+    options: dict[str, Any] = {"loss": "softmax", "classes": labels, "receipt": True, "order": "given"}
+    run = ftprl.train([x for x, _ in rows], [y for _, y in rows], **options).model
     assert model.model.state_digest() == run.state_digest()
     x = rows[-1][0]
     assert list(model.predict_proba_one(x).values()) == run.predict([x])[0].tolist()
@@ -195,7 +196,7 @@ def test_options_of_reading_and_bounds(options: dict[str, Any]) -> None:
     model = OnlineClassifier(**options, classes=(0, 1))
     for x, label in zip(rows, y, strict=True):
         model.learn_one(x, label)
-    same = ftprl.train(rows, y, missing="ignore", **options).model
+    same = ftprl.train(rows, y, missing="ignore", order="given", **options).model
     assert model.model.state_digest() == same.state_digest()
     assert model.predict_proba_one(rows[3])[1] == same.predict(rows[3:4])[0]
     loaded = ftprl.Model.from_bytes(model.model.to_bytes())  # goes on with its bounds

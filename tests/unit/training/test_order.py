@@ -200,6 +200,29 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
         assert resumed.headline.split(";")[-1] == whole.headline.split(";")[-1]
 
 
+@pytest.mark.parametrize("order", ["random", "given"])
+@pytest.mark.parametrize("refused", [[1499], [0, 700, 1498, 1499]])
+def test_rows_that_are_refused_are_counted_once(tmp_path: Path, order: str, refused: list[int]) -> None:
+    """Also those at the end of a batch, behind the last row that waits, when the run is resumed."""
+    X, y = _sorted_rows(1500)
+    X[refused, 1] = np.nan
+    settings: dict[str, Any] = {"on_bad_row": "skip", "order": order, "waiting": 400}
+    whole = ftprl.train(X, y, **settings, output=tmp_path / "whole.ftprl")
+    assert whole.bad_rows == len(refused)
+    for stop in (100, 700, 1400):
+
+        def halt(event: dict[str, Any], stop: int = stop) -> None:
+            if event["event"] == "checkpoint" and event["rows"] >= stop:
+                raise InterruptedError
+
+        part = tmp_path / "part.ftprl"
+        with pytest.raises(InterruptedError):
+            ftprl.train(X, y, **settings, checkpoint=part, every=100, listener=halt)
+        resumed = ftprl.train(X, y, resume=part, on_bad_row="skip", output=tmp_path / "resumed.ftprl")
+        assert (resumed.bad_rows, resumed.first_bad) == (whole.bad_rows, whole.first_bad)
+        assert (tmp_path / "resumed.ftprl").read_bytes() == (tmp_path / "whole.ftprl").read_bytes()
+
+
 def test_a_model_that_is_resumed_keeps_the_order_of_its_last_run(tmp_path: Path) -> None:
     X, y = _sorted_rows(1500)
     ftprl.train(X, y, order="given", output=tmp_path / "a.ftprl")
