@@ -120,7 +120,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
             model, source = resumed_model(model, X, beside, None)
         float64, seed = model.engine.spec.float64, self._order()["order_seed"]
-        order = RandomOrder(seed, WAITING, float64=float64, start=source.start) if shuffle else GivenOrder()
+        order = RandomOrder(seed, WAITING, float64=float64) if shuffle else GivenOrder()
         _learn(model, source, order)
         return model
 

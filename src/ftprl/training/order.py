@@ -34,12 +34,12 @@ class Stage(IntEnum):
 
 @final
 class Due(NamedTuple):
-    """Rows to learn now, their numbers in the data, and the position in the data after them."""
+    """Rows to learn now, their numbers in the data, and the position in the data after them; None in random order."""
 
     batch: Batch
     numbers: Rows
     stage: Stage
-    position: Position
+    position: Position | None
 
 
 class Order(Protocol):
@@ -105,21 +105,20 @@ class RandomOrder:
     that is a full shuffle. Each row gets 64 random bits, and waits while they are below a limit that is halved whenever
     too many wait.
 
-    >>> order = RandomOrder(seed=0, waiting=100, start=None)  # doctest: +SKIP
+    >>> order = RandomOrder(seed=0, waiting=100, float64=False)
     """
 
     is_random = True
 
-    def __init__(self, seed: int, waiting: int, *, float64: bool, start: Position) -> None:
+    def __init__(self, seed: int, waiting: int, *, float64: bool) -> None:
         self._core = RowOrder(seed, waiting, WAITING_BYTES, float64)
-        self._position, self._kind = start, np.float64 if float64 else np.float32
+        self._kind = np.float64 if float64 else np.float32
 
     def add(self, batch: Batch, position: Position) -> None:
         """Add rows; some are copied to wait, others are due."""
         values: NDArray[Any] = np.ascontiguousarray(batch.values, self._kind)
         indptr = np.ascontiguousarray(batch.indptr)
         self._core.add(indptr, batch.indices, values, batch.y, batch.weight, batch.first_row)
-        self._position = position.after(len(batch))
 
     def finish(self) -> None:
         """Put the rows that wait into the order of the last phase."""
@@ -131,7 +130,7 @@ class RandomOrder:
         if taken is None:
             return None
         stage, arrays = taken
-        return Due(_batch(*arrays), arrays[-1], Stage(stage), self._position)
+        return Due(_batch(*arrays), arrays[-1], Stage(stage), None)
 
     def checked(self) -> list[Batch]:
         """Return the last rows of the data, in their order."""

@@ -21,7 +21,7 @@ from ftprl.runlog.events import Listener
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
-from ftprl.training.order import AT_ONCE, GivenOrder, Order, RandomOrder, Stage
+from ftprl.training.order import GivenOrder, Order, RandomOrder, Stage
 from ftprl.training.pass_plan import PassPlan
 from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter, loss_fields, monitored_fields, rows_fields
@@ -158,17 +158,18 @@ class Trainer:
             return GivenOrder(), run.state.position
         self._passed_over, self._known = run.state.rows - run.state.pass_rows, run.state.position.rows
         float64 = run.model.engine.spec.float64
-        return RandomOrder(options.order_seed, options.waiting, float64=float64, start=start), start
+        return RandomOrder(options.order_seed, options.waiting, float64=float64), start
 
     def _arrive(self, order: Order, batch: Batch, position: Position) -> None:
         """Note rows that have arrived, and pass them to the order in which they will be learned."""
         if self._recorder is not None:
             self._recorder.observe(batch, self.run.state.rows)
         self._position, self._arrived = position, batch.first_row + len(batch)
+        self._end = position.after(len(batch))
         if not self.run.is_random:
             order.add(batch, position)
             return
-        for rows in self._rows.arrived(batch, position, is_new=self._arrived > self._known):
+        for rows in self._rows.arrived(batch, position, self._known):
             order.add(rows, position.after(rows.first_row - batch.first_row))
 
     def _learn_due(self, order: Order) -> None:
@@ -184,10 +185,10 @@ class Trainer:
             self._begin_stage(order, due.stage)
             is_reached = state.rows + len(due.batch) == stop.row
             self._rows.learn(due, self._position, is_shown=stop.progress and is_reached)
-            state.advance(len(due.batch), due.position)
+            state.advance(len(due.batch), due.position or self._end)
             if is_reached:
                 self._at_stop(stop)
-            if is_random and len(due.batch) >= AT_ONCE // 2:
+            if is_random:  # many more rows may be due than have just arrived
                 self._after_rows()
                 self.signals.deliver()
                 self.signals.hold()
