@@ -200,6 +200,37 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
         assert resumed.headline.split(";")[-1] == whole.headline.split(";")[-1]
 
 
+@pytest.mark.parametrize("waiting", [100_000, 300])
+@pytest.mark.parametrize("sizes", [(700, 700), (700, 1 << 20), (1 << 20, 700)], ids=str)
+def test_a_resumed_run_counts_refused_rows_and_names_once(
+    tmp_path: Path, waiting: int, sizes: tuple[int, int]
+) -> None:
+    """Also if it cuts the data elsewhere, or if the last row that was read is refused."""
+    file = tmp_path / "counts.vw"
+    bad = (5, 999, 1777, 2998, 2999)
+    file.write_text("".join(f"{-7 if i in bad else i % 4} | a{i % 7} b{i % 11} c{i}\n" for i in range(3000)))
+
+    def source(size: int) -> ftprl.data.Source:
+        settings: dict[str, Any] = {"dim": 1024, "loss": "poisson", "names": True, "on_bad_row": "skip"}
+        return ftprl.data.open(file, block_size=size, **settings)
+
+    settings: dict[str, Any] = {"loss": "poisson", "waiting": waiting}
+    whole = ftprl.train(source(1 << 20), output=tmp_path / "whole.ftprl", **settings)
+    assert whole.bad_rows == len(bad)
+    for stop in (300, 900, 2700):
+
+        def halt(event: dict[str, Any], stop: int = stop) -> None:
+            if event["event"] == "checkpoint" and event["rows"] >= stop:
+                raise InterruptedError
+
+        part = tmp_path / "part.ftprl"
+        with pytest.raises(InterruptedError):
+            ftprl.train(source(sizes[0]), checkpoint=part, every=300, listener=halt, **settings)
+        run = ftprl.train(source(sizes[1]), resume=part, output=tmp_path / "resumed.ftprl")
+        assert (run.bad_rows, run.first_bad) == (whole.bad_rows, whole.first_bad)
+        assert (tmp_path / "resumed.ftprl").read_bytes() == (tmp_path / "whole.ftprl").read_bytes()
+
+
 def test_a_model_that_is_resumed_keeps_the_order_of_its_last_run(tmp_path: Path) -> None:
     X, y = _sorted_rows(1500)
     ftprl.train(X, y, order="given", output=tmp_path / "a.ftprl")
