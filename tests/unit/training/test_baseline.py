@@ -161,7 +161,9 @@ def test_counts_and_amounts_have_their_deviance(log: Path, loss: str, tmp_path: 
     assert shown in str(run)
     assert command(["inspect", str(tmp_path / "m")]) == 0
     assert shown in " ".join(capfd.readouterr().out.split())
-    assert command(["train", str(log), "--loss", loss, "--bits", "6", "--order", "given", "-o", str(tmp_path / "n")]) == 0
+    assert (
+        command(["train", str(log), "--loss", loss, "--bits", "6", "--order", "given", "-o", str(tmp_path / "n")]) == 0
+    )
     printed = capfd.readouterr()
     assert "deviance" in printed.err.split("predicted")[0]
     assert f"{run.deviance:.6g}" in printed.out + printed.err

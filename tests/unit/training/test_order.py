@@ -202,9 +202,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
 
 @pytest.mark.parametrize("waiting", [100_000, 300])
 @pytest.mark.parametrize("sizes", [(700, 700), (700, 1 << 20), (1 << 20, 700)], ids=str)
-def test_a_resumed_run_counts_refused_rows_and_names_once(
-    tmp_path: Path, waiting: int, sizes: tuple[int, int]
-) -> None:
+def test_a_resumed_run_counts_refused_rows_and_names_once(tmp_path: Path, waiting: int, sizes: tuple[int, int]) -> None:
     """Also if it cuts the data elsewhere, or if the last row that was read is refused."""
     file = tmp_path / "counts.vw"
     bad = (5, 999, 1777, 2998, 2999)
