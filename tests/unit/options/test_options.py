@@ -101,7 +101,7 @@ def test_the_readers_have_the_options_of_the_data() -> None:
     assert set(names("data")) <= set(parameters)
     rest = set(parameters) - set(names("data"))
     own = {"data", "y", "dim", "seed", "intercept", "loss", "dtype", "labelled", "block_size", "names"}
-    assert rest == own | {"columns", "other_columns", "order", "sampled"}
+    assert rest == own | {"columns", "other_columns", "order", "sampled", "features", "namespaces"}
     for name in ("header", "on_bad_row", "max_row"):
         assert BY_NAME[name].default == str(parameters[name].default)
     for name in set(names("data")) - {"header", "on_bad_row", "max_row"}:
