@@ -331,8 +331,8 @@ class RunOptions(TypedDict, total=False):
             rule=one_of("random", "given"),
             off="given",
             excludes={
-                "predictions": "predictions= are written in the order of the data, got order=random as well; drop one.",
-                "delay": "delay= learns rows in the order of their labels, got order=random as well; drop one.",
+                "predictions": "order= is random, but predictions= are written in the order of the data; drop one.",
+                "delay": "order= is random, but delay= learns rows in the order of their labels; drop one.",
             },
         ),
     ]

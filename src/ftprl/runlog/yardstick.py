@@ -38,8 +38,8 @@ def worse_than_baseline(loss: float, baseline: float) -> str:
     """
     return (
         f"the mean loss, {digits(loss)}, is above the baseline's, {digits(baseline)}: so far the features predict no"
-        " better than the labels alone; check the label and the loss, leave out columns whose values are all different,"
-        " leave the scales at their default, or train on more rows"
+        " better than the labels alone; check label= and loss=, leave out columns whose values are all different with"
+        " ignore=, leave scale= at its default, or train on more rows"
     )
 
 

@@ -58,7 +58,7 @@ def of_run(run: RunContext) -> Iterator[Caution]:
     yield from cautions_of(spec.loss, None if state.check is None else state.check.to_dict())
     if progressive.above_baseline:  # the last one: the model is of no use
         text = worse_than_baseline(progressive.mean, progressive.baseline_mean)
-        yield Caution("above baseline", text)
+        yield Caution("above baseline", text, ("label", "loss", "ignore", "scale"))
 
 
 def few_classes(model: Model) -> Iterator[Caution]:

@@ -101,13 +101,6 @@ class Checkpoints:
 
     def resume(self, saved: Mapping[str, Any], monitor: RunMonitor) -> RunState:
         """The state of a checkpoint, if the options and the files are those it was made with."""
-        for name in ("passes", "holdout", "delay", "order", "waiting", "order_seed"):
-            now = getattr(self._options, name)
-            then = saved.get(name, now if name in ("waiting", "order_seed") else "given" if name == "order" else None)
-            if now != then:
-                raise InvalidInput(
-                    f"{name}= needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
-                )
         if (self._options.predictions is None) != (saved.get("predictions") is None):
             had = "with" if saved.get("predictions") else "without"
             raise InvalidInput(
@@ -115,6 +108,13 @@ class Checkpoints:
                 f" {'name the same file again' if had == 'with' else 'drop it'}.",
                 option="predictions",
             )
+        for name in ("passes", "holdout", "delay", "order", "waiting", "order_seed"):
+            now = getattr(self._options, name)
+            then = saved.get(name, now if name in ("waiting", "order_seed") else "given" if name == "order" else None)
+            if now != then:
+                raise InvalidInput(
+                    f"{name}= needs to be what the checkpoint was made with, got {now} instead of {then}; keep it."
+                )
         self._source.check_unchanged(saved["fingerprint"])
         try:
             state = RunState.from_dict(saved["state"], self._source, monitor)

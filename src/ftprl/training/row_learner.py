@@ -43,18 +43,19 @@ class RowLearner:
 
     # ---- rows that arrive ----
 
-    def arrived(self, batch: Batch, position: Position, *, is_new: bool) -> Iterator[Batch]:
+    def arrived(self, batch: Batch, position: Position, known: int) -> Iterator[Batch]:
         """Yield rows that will be learned in another order, without those that are refused.
 
-        Classes are numbered, names and their bounds kept in the order of the data. `is_new` is False for rows whose
-        refusals and names a run before its interruption has kept.
+        Classes are numbered, names and their bounds kept in the order of the data. The names and refusals of the first
+        `known` rows of the pass were kept before the run was interrupted.
         """
         run = self._run
-        if is_new:
-            self._add_names(batch, run.before.rows + run.state.pass_rows + batch.first_row)
+        new = batch[max(0, known - batch.first_row) :]
+        if len(new):
+            self._add_names(new, run.before.rows + run.state.pass_rows + new.first_row)
 
         def refuse(refusal: RowRefused) -> None:
-            if is_new:
+            if refusal.row >= known:
                 is_first = run.state.first_refusal is None
                 run.state.refuse(located(refusal, run.source, position) if is_first else refusal)
 

@@ -151,7 +151,8 @@ class Run:
         text = self.headline
         if self.holdout is not None:
             held = "last pass: held-out" if self._passes > 1 else "held-out"
-            text += f"; {held if self.best_pass is None else self._choice()} {self._measured(self.holdout)}"
+            text += f"; {held} " if self.best_pass is None else f"; {self._choice()}: "
+            text += self._measured(self.holdout)
         return text + (f"; {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
 
     @property
@@ -171,7 +172,7 @@ class Run:
 
     def _choice(self) -> str:
         how = "pass" if self.best_pass == 1 else "passes"
-        return f"all rows learned in {self.best_pass} {how}, the best of {len(self.reviews)} by its held-out loss"
+        return f"all rows learned in {self.best_pass} {how}, the best of {len(self.reviews)} for held-out rows"
 
     def _measured(self, totals: LossTotals) -> str:
         return rows_of.measured(self._loss, *loss_fields(totals).values())

@@ -21,7 +21,7 @@ from ftprl.runlog.events import Listener
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
-from ftprl.training.order import AT_ONCE, GivenOrder, Order, RandomOrder, Stage
+from ftprl.training.order import GivenOrder, Order, RandomOrder, Stage
 from ftprl.training.pass_plan import PassPlan
 from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter, loss_fields, monitored_fields, rows_fields
@@ -165,10 +165,11 @@ class Trainer:
         if self._recorder is not None:
             self._recorder.observe(batch, self.run.state.rows)
         self._position, self._first, self._arrived = position, batch.first_row, batch.first_row + len(batch)
+        self._end = position.after(len(batch))
         if not self.run.is_random:
             order.add(batch)
             return
-        for rows in self._rows.arrived(batch, position, is_new=self._arrived > self._known):
+        for rows in self._rows.arrived(batch, position, self._known):
             order.add(rows)
 
     def _learn_due(self, order: Order) -> None:
@@ -184,12 +185,11 @@ class Trainer:
             self._begin_stage(order, due.stage)
             is_reached = state.rows + len(due.batch) == stop.row
             self._rows.learn(due, self._position, is_shown=stop.progress and is_reached)
-            # Rows in random order that have arrived are not looked at again, with those at the end that were refused.
-            read = self._arrived if is_random else int(due.numbers[-1]) + 1
-            state.advance(len(due.batch), self._position.after(read - self._first))
+            position = self._position.after(int(due.numbers[-1]) + 1 - self._first)
+            state.advance(len(due.batch), self._end if is_random else position)
             if is_reached:
                 self._at_stop(stop)
-            if is_random and len(due.batch) >= AT_ONCE // 2:
+            if is_random:  # many more rows may be due than have just arrived
                 self._after_rows()
                 self.signals.deliver()
                 self.signals.hold()

@@ -64,7 +64,7 @@ def test_several_classes_from_training_to_verify(sales: Path, capsys: pytest.Cap
     options = ["--label", "city_of", "--loss", "softmax", "--classes", "Oslo,Rome,Bonn"]
     lines = CSV.splitlines()
     sales.write_text("\n".join([f"{lines[0]},city_of", *(f"{line},{line.split(',')[2]}" for line in lines[1:])]) + "\n")
-    assert run(["train", "sales.csv", *options, *texts, "--receipt", "-q", "-o", "m"]) == 0
+    assert run(["train", "sales.csv", *options, *texts, "--receipt", "-q", "-o", "m", "--order", "given"]) == 0
     model = ftprl.load("m")
     slots = model.engine.touched()
     lower, upper = model.engine.limits_at(slots)
@@ -145,7 +145,9 @@ def test_estimators_know_columns_by_number_and_name(sales: Path) -> None:
         .partial_fit(X[:70], y[:70], classes=[0, 1])
         .partial_fit(X[70:], y[70:])
     )
-    np.testing.assert_array_equal(more.decision_function(X), by_name.decision_function(X))
+    once = FTPRLClassifier(bounds={0: (None, 0)}).partial_fit(X.to_numpy(), y, classes=[0, 1])  # in the given order
+    assert more.coef_[0, 0] <= 0 < more.coef_[0, 1]
+    np.testing.assert_array_equal(more.decision_function(X), once.decision_function(X.to_numpy()))
     table = FTPRLClassifier(bounds={"price": (None, 0), "city": (0, 0)}).fit(frame.drop(columns="y"), y)
     probe = frame.drop(columns="y")[:3].assign(price=[1.0, 50.0, 900.0], city="Oslo", size=2.0)
     assert (np.diff(table.predict_proba(probe)[:, 1]) <= 0).all()

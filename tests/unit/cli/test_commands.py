@@ -74,8 +74,9 @@ def test_columns_are_listed_in_the_order_of_their_numbers(capsys: Capture) -> No
 def test_several_passes_are_named_beside_the_loss_of_the_first(capsys: Capture) -> None:
     assert ftprl(*TRAIN, "--passes", "2") == 0
     last = capsys.readouterr().err.splitlines()[-1]
-    assert re.match(r"1[26]00 rows in [34] passes, first pass: progressive loss 0\.", last)
-    assert re.search(r"; all rows learned in [12] pass(es)?, the best of 2 by its held-out loss 0\.", last)
+    each = "each predicted before it was learned: log loss 0"
+    assert re.match(rf"[34] passes; in the first, 400 rows in random order, {each}\.", last)
+    assert re.search(r"; all rows learned in [12] pass(es)?, the best of 2 for held-out rows: log loss 0\.", last)
 
 
 def test_train_prints_a_table_and_json(capsys: Capture) -> None:
@@ -93,14 +94,16 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     rows = [int(line.split()[0]) for line in lines[6:-2]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
     means = (
-        f"{printed['progressive_loss']:.6f}, baseline {printed['baseline']:.6f}, {printed['improvement']:.1f} % better"
+        f"log loss {printed['progressive_loss']:.6f}, {printed['improvement']:.1f} % better than guessing"
+        f" ({printed['baseline']:.6f})"
     )
-    assert lines[-1] == f"400 rows, progressive loss {means}; wrote m.ftprl"
+    each = "each predicted before it was learned"
+    assert lines[-1] == f"400 rows in random order, {each}: {means}; wrote m.ftprl"
     assert "\x1b" not in err
 
 
 def test_the_table_has_the_loss_since_its_last_line(capsys: Capture) -> None:
-    assert ftprl(*TRAIN, "--holdout", "5") == 0
+    assert ftprl(*TRAIN, "--holdout", "5", "--order", "given") == 0
     lines = [line.split() for line in capsys.readouterr().err.splitlines()[5:-2]]
     assert lines[0][-4:] == ["held", "out", "baseline", "better"]
     loss = weight = 0.0

@@ -15,6 +15,8 @@ from ftprl.confidence import MeanInterval, RunConfidence, RunMonitor
 from ftprl.errors import BadModel, Interrupted
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.runlog.answers import tomorrow
+from ftprl.training.order import WAITING
+from oracles import order_twin
 from oracles.confidence_twin import SequenceTwin
 
 ONES = np.ones(20_000)
@@ -144,7 +146,7 @@ def test_rows_added_in_blocks_are_those_added_one_by_one_to_the_bit(kind: str, i
 
 
 def test_a_run_has_the_loss_of_its_rows(tmp_path: Path) -> None:
-    run = ftprl.train(clicks(tmp_path / "c.csv"), label="click", bits=12, output=tmp_path / "m")
+    run = ftprl.train(clicks(tmp_path / "c.csv"), label="click", bits=12, order="given", output=tmp_path / "m")
     known = run.confidence
     assert known is not None
     assert known.loss.mean == pytest.approx(run.progressive_loss, rel=1e-12)
@@ -161,22 +163,44 @@ def test_a_run_has_the_loss_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_rows_held_out_and_later_passes_do_not_count(tmp_path: Path) -> None:
-    run = ftprl.train(clicks(tmp_path / "c.csv"), label="click", bits=12, holdout=10, passes=2)
+    run = ftprl.train(clicks(tmp_path / "c.csv"), label="click", bits=12, holdout=10, passes=2, order="given")
     assert run.confidence is not None
     assert run.confidence.loss.rows == 2700
     assert run.confidence.loss.mean == pytest.approx(run.progressive_loss, rel=1e-12)
 
 
+def test_in_random_order_the_intervals_are_those_of_the_last_quarter(tmp_path: Path) -> None:
+    """Its rows are a random draw; the order has no drift."""
+    path, plan = clicks(tmp_path / "c.csv"), order_twin.plan(3000, WAITING)
+    run = ftprl.train(path, label="click", bits=12, output=tmp_path / "m")
+    header, *lines = path.read_text().splitlines(keepends=True)
+    (tmp_path / "s.csv").write_text(header + "".join(lines[row] for row in plan.order))
+    probabilities = tmp_path / "p.txt"
+    same = ftprl.train(tmp_path / "s.csv", label="click", bits=12, predictions=probabilities)
+    assert same.progressive_loss == pytest.approx(run.progressive_loss, rel=1e-3)  # units follow the order of arrival
+    p, y = np.loadtxt(probabilities), np.loadtxt(path, delimiter=",", skiprows=1, usecols=0)[plan.order]
+    losses = -np.log(np.where(y > 0, p, 1.0 - p))[plan.quarter :]
+    known = run.confidence
+    assert known is not None
+    assert (known.loss.rows, known.drift) == (len(losses), None)
+    assert known.loss.mean == pytest.approx(losses.mean(), rel=1e-3)
+    assert known.loss.lower < known.loss.mean < known.loss.upper
+    assert ftprl.load(tmp_path / "m").confidence == known
+
+
+@pytest.mark.parametrize("order", ["given", "random"])
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
-def test_threads_batches_and_more_data_do_not_matter(loss: str, tmp_path: Path) -> None:
+def test_threads_batches_and_more_data_do_not_matter(loss: str, order: str, tmp_path: Path) -> None:
     path = clicks(tmp_path / "c.csv")
     header, *lines = path.read_text().splitlines(keepends=True)
     (tmp_path / "a.csv").write_text(header + "".join(lines[:1000]))
     (tmp_path / "b.csv").write_text(header + "".join(lines[1000:]))
-    options = {"label": "click", "bits": 12, "loss": loss}
+    options = {"label": "click", "bits": 12, "loss": loss, "order": order}
     whole = ftprl.train(path, threads=2, **options).confidence
     source = ftprl.data.open(path, label="click", dim=2**12, loss=loss, block_size=3000)
-    assert ftprl.train(source).confidence == whole
+    assert ftprl.train(source, order=order).confidence == whole
+    if order == "random":  # more data is shuffled by itself
+        return
     ftprl.train(tmp_path / "a.csv", output=tmp_path / "m", threads=0, **options)
     assert ftprl.train(tmp_path / "b.csv", resume=tmp_path / "m").confidence == whole
 

@@ -101,7 +101,7 @@ def test_the_readers_have_the_options_of_the_data() -> None:
     assert set(names("data")) <= set(parameters)
     rest = set(parameters) - set(names("data"))
     own = {"data", "y", "dim", "seed", "intercept", "loss", "dtype", "labelled", "block_size", "names"}
-    assert rest == own | {"columns", "other_columns", "order", "sampled"}
+    assert rest == own | {"columns", "other_columns", "order", "sampled", "features", "namespaces"}
     for name in ("header", "on_bad_row", "max_row"):
         assert BY_NAME[name].default == str(parameters[name].default)
     for name in set(names("data")) - {"header", "on_bad_row", "max_row"}:
@@ -111,7 +111,7 @@ def test_the_readers_have_the_options_of_the_data() -> None:
 def test_the_options_of_a_run() -> None:
     fields = {name: getattr(RunSettings(), name) for name in inspect.signature(RunSettings).parameters}
     assert set(fields) <= set(names("run"))
-    assert len(COMMAND) <= 50
+    assert len(COMMAND) <= 52
     assert BY_NAME["passes"].default == str(fields["passes"])
     assert BY_NAME["every"].default == f"{RunSettings().every.seconds:g}s"
 
@@ -157,6 +157,7 @@ def test_options_that_need_another(option: Option) -> None:
 
 
 PASSED: dict[str, Any] = {"bounds": ["x=0:1"], "calibrate": "platt", "admit": 1, "delay": 5, "passes": 2, "every": 5}
+PASSED |= {"order": "random", "predictions": "p.txt"}
 REFUSED = [({name, other}, name) for name, other in ((option.name, other) for option, other in PAIRS)]
 REFUSED += [({option.name}, option.name) for option in TABLE if option.requires]
 

@@ -141,12 +141,13 @@ def test_the_page_opens_with_the_answers() -> None:
     assert "Train with --receipt" in check(page([start(receipt=False), progress(9, floor=None)], "run.jsonl")).text
 
 
+@pytest.mark.parametrize("order", ["random", "given"])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "poisson"])
-def test_the_answers_are_those_of_the_receipt(loss: str) -> None:
+def test_the_answers_are_those_of_the_receipt(loss: str, order: str) -> None:
     """With Poisson loss a receipt divides each row by the mean of the labels; a loss per row must not be."""
     rows = [{"a": "xyz"[i % 3], "b": i % 7} for i in range(200)]
     y = [i % 3 + i % 2 for i in range(200)] if loss != "logistic" else [i % 3 == 0 for i in range(200)]
-    trained = ftprl.train(rows, y, loss=loss, receipt=True, bits=8)
+    trained = ftprl.train(rows, y, loss=loss, receipt=True, bits=8, order=order)
     page_answers = sentences.answers(RunLog.from_events(trained.events))
     assert trained.certificate.rates is not None
     assert [tuple(answer) for answer in page_answers] == [

@@ -79,7 +79,7 @@ def twins(log: Path, loss: str, holdout: int | None, passes: int | None = None) 
 
 @pytest.mark.parametrize("passes", [1, 2])
 def test_of_the_first_pass_and_of_held_out_rows(log: Path, loss: str, passes: int) -> None:
-    run = trained(log, loss, holdout=7, passes=passes)
+    run = trained(log, loss, holdout=7, passes=passes, order="given")
     first, held = twins(log, loss, 7, run.best_pass)
     assert run.baseline == pytest.approx(first.total / sum(first.weight), rel=1e-9)
     assert run.holdout is not None
@@ -138,7 +138,8 @@ def test_squared_loss_has_its_rmse(log: Path, loss: str) -> None:
     run = trained(log, loss)
     rmse, other = math.sqrt(2.0 * run.progressive_loss), math.sqrt(2.0 * run.baseline)
     assert run.rmse == rmse
-    assert f"(RMSE {rmse:.6g}), baseline {run.baseline:.6f} (RMSE {other:.6g})" in str(run)
+    gain = f"{run.improvement:.1f} % better than guessing ({run.baseline:.6f}, RMSE {other:.6g})"
+    assert f"squared loss {run.progressive_loss:.6f} (RMSE {rmse:.6g}), {gain}" in str(run)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma"], indirect=True)
@@ -152,14 +153,17 @@ def test_counts_and_amounts_have_their_deviance(log: Path, loss: str, tmp_path: 
     mean_deviance = metrics.mean_poisson_deviance if loss == "poisson" else metrics.mean_gamma_deviance
     deviance = mean_deviance(y, predicted, sample_weight=weight)
     assert run.deviance == pytest.approx(deviance, rel=1e-5)
-    assert f"(deviance {run.deviance:.6g}), baseline" in str(run)
     assert run.to_dict()["deviance"] == run.deviance
     own, baseline = deviances(run.progressive_loss, run.baseline, run.improvement) or (0.0, 0.0)
     assert own == pytest.approx(run.deviance, rel=1e-9)
     assert 1.0 - own / baseline == pytest.approx(run.improvement / 100.0, rel=1e-9)
+    shown = f"deviance {run.deviance:.6g}, {run.improvement:.1f} % better than guessing ({baseline:.6g})"
+    assert shown in str(run)
     assert command(["inspect", str(tmp_path / "m")]) == 0
-    assert f"(deviance {run.deviance:.6g})" in capfd.readouterr().out
-    assert command(["train", str(log), "--loss", loss, "--bits", "6", "-o", str(tmp_path / "n")]) == 0
+    assert shown in " ".join(capfd.readouterr().out.split())
+    assert (
+        command(["train", str(log), "--loss", loss, "--bits", "6", "--order", "given", "-o", str(tmp_path / "n")]) == 0
+    )
     printed = capfd.readouterr()
     assert "deviance" in printed.err.split("predicted")[0]
     assert f"{run.deviance:.6g}" in printed.out + printed.err

@@ -141,13 +141,13 @@ def test_one_scale_learns_as_rows_one_by_one(tmp_path: Path, loss: str, label: s
 
 
 def test_no_delay_is_the_ordinary_run_and_one_row_is_not(data: Path) -> None:
-    usual = train(data, **CHOSEN)
-    assert train(data, delay=0, **CHOSEN).model.state_digest() == usual.model.state_digest()
+    usual = train(data, order="given", **CHOSEN)
+    assert train(data, delay=0, order="given", **CHOSEN).model.state_digest() == usual.model.state_digest()
     assert train(data, delay=1, **CHOSEN).model.state_digest() != usual.model.state_digest()
 
 
 def test_one_scale_with_the_same_delay_for_all_learns_the_usual_model(data: Path) -> None:
-    usual = train(data, scale=0.1, **CHOSEN)
+    usual = train(data, scale=0.1, order="given", **CHOSEN)
     for delay in (1, 77, 10**6):
         late = train(data, scale=0.1, delay=delay, **CHOSEN)
         assert late.model.state_digest() == usual.model.state_digest()
@@ -234,7 +234,7 @@ def test_rows_that_cannot_be_learned_are_left_out(tmp_path: Path) -> None:
     clean = tmp_path / "clean.vw"
     clean.write_text("\n".join(line for line in lines if not line.startswith("7")) + "\n")
     assert run.bad_rows == sum(line.startswith("7") for line in lines)
-    assert run.model.state_digest() == train(clean, bits=BITS, scale=0.1).model.state_digest()
+    assert run.model.state_digest() == train(clean, bits=BITS, scale=0.1, order="given").model.state_digest()
 
 
 def test_a_model_goes_on_with_more_data(tmp_path: Path) -> None:
@@ -304,5 +304,5 @@ def test_inspect_shows_late_labels_and_losses_at_arrival(
     assert command(["inspect", str(tmp_path / "m")]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
     assert "20 rows after their row" in lines["labels"]
-    assert f"mean loss {end.mean:.6f}, baseline {end.baseline_mean:.6f}" in lines["progressive"]
+    assert f": log loss {end.mean:.6f}, {end.improvement:.1f} % better than guessing" in lines["progressive"]
     assert float(lines["baseline"].split()[1]) == pytest.approx(end.baseline_mean, abs=1e-6)

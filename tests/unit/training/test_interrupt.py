@@ -115,7 +115,7 @@ def test_an_interrupt_when_the_log_has_just_been_made_is_that_of_a_run(
     with pytest.raises(errors.Interrupted, match=r"^interrupted after 0 rows; nothing was learned or written$"):
         train(iter([{"x": 1.0, "y": 1}]), label="y", events=tmp_path / "e")
     with pytest.raises(errors.Interrupted, match=r"^interrupted after \d+ rows, of which"):
-        train(log, bits=16, events=tmp_path / "e")
+        train(log, bits=16, events=tmp_path / "e", order="given")
     assert [event["event"] for event in read_events(tmp_path / "e")][-1] == "interrupted"
 
 
@@ -278,7 +278,7 @@ def fail_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_python_warns_of_a_checkpoint_that_failed(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_to_write(monkeypatch)
-    with pytest.warns(RuntimeWarning, match="could not be written: No space left on device"):
+    with pytest.warns(errors.FtprlWarning, match="could not be written: No space left on device"):
         run = train(log, bits=16, checkpoint=tmp_path / "c", every=30_000)
     assert run.failed_checkpoints == 1
     assert run.to_dict()["failed_checkpoints"] == 1

@@ -48,22 +48,11 @@ def test_the_command_reports_it(
     Path("mixed.csv").write_text("\n".join(["x,y", *rng.permutation(rows)]) + "\n")
     for name in ("sorted", "mixed"):
         for passes in ("1", "2"):
-            options = [
-                "--label",
-                "y",
-                "--loss",
-                loss,
-                "--bits",
-                "8",
-                "--passes",
-                passes,
-                "-q",
-                "-o",
-                "m",
-                "--order",
-                "given",
-            ]
-            assert run(["train", f"{name}.csv", *options]) == 0
-            assert ("the rows are sorted by class" in capfd.readouterr().err) == (name == "sorted")
-    assert ftprl.train("sorted.csv", label="y", loss=loss, order="given").sorted_by_class
-    assert not ftprl.train("sorted.csv", label="y", loss="squared", order="given").sorted_by_class
+            for order in ("given", "random"):  # rows in random order are sorted no more
+                options = ["--label", "y", "--loss", loss, "--bits", "8", "--passes", passes, "-q", "-o", "m"]
+                assert run(["train", f"{name}.csv", *options, "--order", order]) == 0
+                is_reported = "the rows are sorted by class" in capfd.readouterr().err
+                assert is_reported == (name == "sorted" and order == "given")
+    settings = {"label": "y", "order": "given"}
+    assert "sorted" in [one.kind for one in ftprl.train("sorted.csv", loss=loss, **settings).cautions]
+    assert "sorted" not in [one.kind for one in ftprl.train("sorted.csv", loss="squared", **settings).cautions]

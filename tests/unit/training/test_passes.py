@@ -25,7 +25,7 @@ from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest, make_receipt, write_receipt
 from ftprl.runlog.events import read_events
 from ftprl.training import train
-from ftprl.training.holdout import held_out
+from ftprl.training.holdout import held_out, numbers_of
 from ftprl.training.passes import PATIENCE, rows_of
 
 MIXTURE = ("P", "u", "w", "totals")
@@ -133,7 +133,7 @@ def test_the_best_number_of_passes_is_kept(log: Path, scale: float | str, tmp_pa
 @pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
 @pytest.mark.parametrize("more", [{}, {"scale": 0.5}], ids=str)
 def test_in_the_end_all_rows_are_learned_and_mixed_as_was_best(log: Path, loss: str, more: dict[str, Any]) -> None:
-    run = train(log, bits=14, passes=4, loss=loss, **more)
+    run = train(log, bits=14, passes=4, loss=loss, order="given", **more)
     spec = run.model.engine.spec
     assert run.best_pass is not None
     every_row, learned = Engine(spec), Engine(spec)
@@ -161,7 +161,7 @@ def test_in_the_end_all_rows_are_learned_and_mixed_as_was_best(log: Path, loss: 
 
 def test_a_model_that_is_trained_further_keeps_what_it_had_learned(log: Path, tmp_path: Path) -> None:
     more = text(tmp_path / "more.vw", 300, 5, 0.2)
-    train(log, bits=14, output=tmp_path / "first")
+    train(log, bits=14, order="given", output=tmp_path / "first")
     options: dict[str, Any] = {"passes": 3, "checkpoint": tmp_path / "c", "every": 100, "output": tmp_path / "m"}
     run = train(more, resume=tmp_path / "first", **options)
     assert run.best_pass is not None
@@ -221,12 +221,13 @@ def test_which_rows_are_held_out(before: int, sizes: list[int], every: int, comp
     whole, actual = data.Batch.from_rows([()] * sum(sizes)), []
     for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
         part = whole[end - size : end]
-        actual += (end - size + held_out(part, every, before, compares=compares)).tolist()
+        assert part.first_row == end - size
+        actual += (end - size + held_out(numbers_of(part), every, before, compares=compares)).tolist()
     assert actual == [row for row in range(len(whole)) if is_held_out(row + 1)]
 
 
 def test_a_receipt_is_for_all_passes_as_one_stream(log: Path) -> None:
-    run = train(log, bits=14, passes=2, receipt=True)
+    run = train(log, bits=14, passes=2, receipt=True, order="given")
     assert (run.events[0]["holdout_every"], run.best_pass) == (None, None)
     engine = Engine(Spec(scale="auto", dim=2**14, coin=True, dense=True), receipt=True)
     for _ in range(2):

@@ -70,7 +70,7 @@ def test_each_row_is_predicted_before_it_is_learned(tmp_path: Path, scale: Any) 
     log = rows_of(tmp_path / "log.vw", values=False)  # another value changes the unit of its feature first
     run = train(log, bits=16, scale=scale, l2=0.01, predictions=tmp_path / "p", output=tmp_path / "m")
     np.testing.assert_allclose(numbers(tmp_path / "p"), one_by_one(log, dim=2**16, scale=scale, l2=0.01), rtol=1e-12)
-    train(log, bits=16, scale=scale, l2=0.01, output=tmp_path / "without")
+    train(log, bits=16, scale=scale, l2=0.01, order="given", output=tmp_path / "without")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "without").read_bytes()
     y = np.concatenate([batch.y for batch in data.open(log, dim=2**16).batches()])
     p = np.array(numbers(tmp_path / "p"))

@@ -7,7 +7,7 @@ import pytest
 
 from ftprl.data import Batch
 from ftprl.linear.refusal import RowRefused
-from ftprl.training.holdout import held_out, only_scored
+from ftprl.training.holdout import held_out, numbers_of, only_scored
 from ftprl.training.refused import around_refused
 from ftprl.training.schedule import Schedule, Stop, next_progress
 
@@ -42,7 +42,7 @@ def test_held_out_rows_do_not_depend_on_the_cut(cut: int) -> None:
     held = []
     for at in range(0, 50, cut):
         part = whole[at : at + cut]
-        rows = held_out(part, every=6, rows_before=4)
+        rows = held_out(numbers_of(part), every=6, rows_before=4)
         held += [part.first_row + int(row) for row in rows]
         assert np.flatnonzero(only_scored(part, rows).weight == 0.0).tolist() == rows.tolist()
         assert (part.weight == 1.0).all()
