@@ -120,6 +120,8 @@ OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "seed": ("sms", {"seed": 7}),
     "weights": ("bank", {"weight": "age"}),
     "small table": ("rcv1_small", {"bits": 8}),  # most cells are used, so that all are saved
+    "random order": ("bikes", {"loss": "squared", "order": "random"}),
+    "more rows than wait": ("sms", {"order": "random", "waiting": 500, "order_seed": 3}),
 }
 EIGHT_ONLY: dict[str, tuple[str, dict[str, Any]]] = {
     "classes": ("diamonds", {"loss": "softmax", "label": "cut"}),
