@@ -99,7 +99,7 @@ def test_without_a_size_the_memory_in_use_is_printed(
     def fail(args: list[str]) -> int:
         raise MemoryError("std::bad_alloc")
 
-    monkeypatch.setattr(app, "_call", fail)
+    monkeypatch.setattr(app.ftprl, "make_context", fail)
     assert app.run(["train"]) == 2
     message = capsys.readouterr().err
     assert re.fullmatch(r"ftprl: out of memory: more was needed than the \d+\.\d\d GB in use; raise .*\n", message)
