@@ -11,6 +11,7 @@ from ftprl._core import use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
+from ftprl.linear.refusal import RowRefused
 from ftprl.receipt.replay import Replay
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
@@ -67,19 +68,21 @@ def test_gradients_whose_square_is_zero(name: str, float64: bool) -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_loss_that_is_no_number_stays_out_of_the_calibration(name: str) -> None:
-    # A coordinate twice in a row breaks the promise of a batch, and its loss may become NaN; the bin of e^-NaN is none,
-    # and what was added to it was written somewhere in memory.
+def test_rows_that_would_make_a_loss_no_number_are_refused(name: str) -> None:
+    # A coordinate twice in a row breaks the promise of a batch, and its loss could become NaN; the bin of e^-NaN is
+    # none, and what was added to it was written somewhere in memory.
     indices, values = np.array([0, 1, 1, 1, 0, 1], np.uint32), np.array([3.0, 1e-45, 1e-7, 1e20, -5e-324, 0.0])
     batch = Batch(np.array([0, 2, 4, 6]), indices, values, np.array([1.0, 1.0, -1.0]), np.array([3.0, 1e29, 5e-324]))
     use_instruction_set(name)
     engine = Engine(Spec(dim=2, scale=(0.02, 0.022), beta=0.0, intercept=False), receipt=True)
     use_instruction_set("")
-    losses = np.empty(3)
-    engine.learn(batch, losses=losses)
-    assert np.isnan(losses).tolist() == [False, False, True]
+    with pytest.raises(RowRefused, match=r"row 1: weight times value needs to be within 1e30, got 1e\+49"):
+        engine.learn(batch)
+    weight, losses = np.array([3.0, 1e10, 5e-324]), np.empty(3)
+    engine.learn(batch.replaced(weight=weight), losses=losses)
+    assert np.isfinite(losses).all()
     assert engine.calibration is not None
-    assert engine.calibration[:, 0].sum() == 3.0 + 1e29
+    assert engine.calibration[:, 0].sum() == 3.0 + 1e10
     assert np.isfinite(engine.calibration).all()
 
 
@@ -92,7 +95,7 @@ def test_rows_with_and_without_gradients_that_are_cut(name: str, float64: bool, 
     sizes = 10.0 ** rng.choice([-29, -3, 0, 0, 0, 5, 20, 29], size=(120, 6))
     values = sizes * rng.normal(size=sizes.shape)
     y = np.where(rng.random(120) < 0.5, 1.0, -1.0) if loss == "hinge" else 10.0 ** rng.choice([0, 0, 1, 9, 28], 120)
-    weight = 10.0 ** rng.choice([-9, 0, 0, 9, 29], 120)
+    weight = np.minimum(10.0 ** rng.choice([-9, 0, 0, 9, 29], 120), 0.9e30 / np.abs(values).max(axis=1))
     batch = Batch.from_rows([dict(enumerate(map(float, row))) for row in values], y=y, weight=weight)
     spec = Spec(loss=loss, dim=8, scale="auto", float64=float64)
     use_instruction_set(name)
@@ -120,7 +123,7 @@ def test_the_log_loss_with_and_without_gradients_that_are_cut(
     values = sizes * rng.normal(size=sizes.shape)
     values[3::4] = np.where(np.abs(values[3::4]) > 1e14, 2.0**48, values[3::4])  # the largest that counts as small
     y = np.where(rng.random(120) < 0.5, 1.0, -1.0)
-    weight = 10.0 ** rng.choice([-9, 0, 0, 14, 29], 120)
+    weight = np.minimum(10.0 ** rng.choice([-9, 0, 0, 14, 29], 120), 0.9e30 / np.abs(values).max(axis=1))
     rows = [dict(enumerate(map(float, row))) for row in values]
     batch = Batch.from_rows(rows, y=y, weight=weight)
     spec = Spec(loss="logistic", dim=8, scale=scale, float64=float64, **side)

@@ -354,8 +354,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _learn(model: Model, source: Source, order: Order) -> None:
-    before = TrainingHistory.from_dict(model.history)
-    rows = 0
+    before, start, rows = TrainingHistory.from_dict(model.history), model.engine.progress, 0
     for batch, _ in source.read():
         numbered = model.numbered(batch)
         if order.is_random:  # only now do rows have their numbers and their names
@@ -366,7 +365,12 @@ def _learn(model: Model, source: Source, order: Order) -> None:
         _learn_due(model, order)
     order.finish()
     _learn_due(model, order)
-    model.history = before._replace(rows=before.rows + rows, progressive=model.engine.progress).to_dict()
+    # The sum could differ from the engine's in the last bit.
+    total = model.engine.progress
+    total = total if before.progressive == start else before.progressive + (total - start)
+    # Without the record of rows to come, warnings and provenance, which are of the runs before.
+    model.history = TrainingHistory(before.rows + rows, before.bad_rows, total, before.holdout).to_dict()
+    model.provenance = None
 
 
 def _learn_due(model: Model, order: Order) -> None:

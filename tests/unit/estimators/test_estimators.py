@@ -215,10 +215,25 @@ def test_a_receipt(rows: tuple[csr_matrix, np.ndarray]) -> None:
     for row in range(0, 400, 50):
         parts.partial_fit(X[order[row : row + 50]], y[order[row : row + 50]], classes=[0, 1])
     assert fitted.certificate_.regret <= fitted.certificate_.bound * (1 + 1e-12)
-    proved = (one.to_dict() for one in (parts.certificate_, fitted.certificate_))
-    latest = ("confidence", "order", "check", "drawn")  # which only a whole run has
-    first, second = ({name: own for name, own in one.items() if name not in latest} for one in proved)
-    assert first == second
+    whole, own = fitted.certificate_.to_dict(), parts.certificate_.to_dict()
+    assert (whole.pop("order"), own.pop("order")) == ("random", None)
+    assert whole.pop("confidence") is not None  # there is no record of rows to come without `fit`
+    assert own.pop("confidence") is None
+    assert own == whole
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_what_a_run_tells_of_rows_to_come_ends_with_it(passes: int, rows: tuple[csr_matrix, np.ndarray]) -> None:
+    X, y = rows
+    fitted = FTPRLClassifier(receipt=True, passes=passes).fit(X[:300], y[:300])
+    model = fitted.model_
+    loss = fitted.progressive_loss_ * 300
+    before = model.engine.progress.loss
+    fitted.partial_fit(X[300:], y[300:])
+    assert fitted.progressive_loss_ * 400 == pytest.approx(loss + model.engine.progress.loss - before)
+    assert (model.confidence, model.provenance, model.history["rows"]) == (None, None, 400)
+    certificate = fitted.certificate_.to_dict()
+    assert (certificate["order"], certificate["confidence"]) == (None, None)
 
 
 def test_pipeline_and_grid_search() -> None:
