@@ -96,7 +96,7 @@ def test_without_a_size_the_memory_in_use_is_printed(
 ) -> None:
     from ftprl.cli import app
 
-    def fail(args: list[str]) -> int:
+    def fail(*_: object) -> None:
         raise MemoryError("std::bad_alloc")
 
     monkeypatch.setattr(app.ftprl, "make_context", fail)
