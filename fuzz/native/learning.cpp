@@ -166,6 +166,11 @@ bool is_good(const Batch& batch, const Setting& s) {
         const double y = batch.y[r], w = batch.weight[r];
         good = good && w >= 0.0 && w <= LIMIT;
         good = good && (std::isnan(y) || is_label(y, s.constants.loss->labels));
+        double largest = 1.0;  // of the intercept
+        for (std::int64_t p = batch.indptr[r]; p < batch.indptr[r + 1]; ++p)
+            largest =
+                std::max(largest, std::fabs(s.wide_values ? batch.wide[p] : static_cast<double>(batch.narrow[p])));
+        good = good && (std::isnan(y) || w * largest <= static_cast<double>(static_cast<float>(LIMIT)));
     }
     return good;
 }

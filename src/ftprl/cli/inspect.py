@@ -71,7 +71,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
     from ftprl.cli.live import model_settings, named, setting
     from ftprl.cli.spelling import as_typed
     from ftprl.data.files import shown
-    from ftprl.runlog.rows import as_order, checked, measured
+    from ftprl.runlog.rows import as_order, checked, measured, name_of_check
 
     spec, reading, history = facts["spec"], facts["reading"], facts["history"]
     lines = [
@@ -89,7 +89,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
     if reading:
         lines.append(f"{'read as':<14} {reading.get('format')}, hash seed {reading.get('seed')}")
     if facts["positive"] is not None:
-        lines.append(f"{'positive':<14} {shown(facts['positive'])}: predictions are its probability")
+        lines += named("positive", f"{shown(facts['positive'])}: predictions are its probability", 14)
     columns = reading.get("columns") or {}
     lines += kind_lines({name: columns[name] for name in sorted(columns, key=_by_number)}, 14, 20)
     lines += _sampled(columns, reading.get("sampled") or {})
@@ -114,7 +114,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
             means = measured(spec["loss"], *facts["holdout"].values())
             lines += named("held out", f"{means}, over {history['holdout'][2]} rows", 14)
         if facts["check"] is not None:
-            lines += named("saved model", checked(spec["loss"], facts["check"]), 14)
+            lines += named(name_of_check(facts["check"]), checked(spec["loss"], facts["check"]), 14)
         for text, *options in history.get("cautions", {}).values():
             lines += named("warning", as_typed(text, tuple(options)), 14)
     if facts["compact"]:

@@ -47,7 +47,7 @@ def train(data: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> 
     from ftprl.runlog.rows import checked
 
     if not quiet:
-        print(f"{run}; wrote {options['output']}", file=sys.stderr)
+        print(f"{run.summary}; wrote {options['output']}", file=sys.stderr)
         if run.check is not None:
             print(checked(run.model.engine.spec.loss, run.check.to_dict()), file=sys.stderr)
         _report_sparsity(run.model)

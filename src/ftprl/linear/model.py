@@ -27,7 +27,7 @@ from ftprl.linear.spec import Spec
 from ftprl.linear.tensors import PROVENANCE, restore, tensors_of
 from ftprl.linear.totals import LossTotals
 from ftprl.linear.uncertainty import uncertainty
-from ftprl.runlog.rows import Caution, checked, measured
+from ftprl.runlog.rows import Caution, checked, measured, name_of_check
 
 if TYPE_CHECKING:
     from ftprl.confidence import RunConfidence
@@ -112,7 +112,7 @@ class Model:
         if self.positive is not None:
             rows.append(("positive label", self.positive))
         if (check := self.history.get("check")) is not None:
-            rows.append(("saved model", checked(spec.loss, check)))
+            rows.append((name_of_check(check), checked(spec.loss, check)))
         rows += [("warning", caution.text) for caution in self.cautions]
         if self.names is not None:
             rows.append(("features with a name", f"{len(self.names):,}"))

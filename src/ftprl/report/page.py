@@ -121,14 +121,15 @@ def _tiles(log: RunLog) -> list[str]:
 def _saved_model(log: RunLog) -> list[str]:
     """How the model predicts while it does not learn, and the rows that were learned last, where they are known."""
     tiles = []
-    for name, key in (("saved model", "check"), ("rows learned last", "sample")):
+    for key in ("check", "sample"):
         known = log.end.get(key)
         if not isinstance(known, Mapping) or (loss := number(known.get("loss"))) is None:
             continue
+        name = "rows learned last" if key == "sample" else "last rows" if known.get("kind") == "last" else "saved model"
         gain, before = number(known.get("improvement")), number(known.get("progressive"))
         yardstick = sentences.against_baseline(loss, number(known.get("baseline")), gain)
         if known.get("kind") == "again" and before is not None:
-            yardstick = f"{amount(before)} before they were learned"
+            yardstick = f"{amount(before)} before they were learned, baseline {amount(number(known.get('baseline')))}"
         what = sentences.SAVED.get(str(known.get("kind")), "a random draw from all rows")
         tiles.append(_tile(name, headline(loss), f"{count(number(known.get('rows')))} {what}; {yardstick}"))
     return tiles

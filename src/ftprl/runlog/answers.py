@@ -168,7 +168,8 @@ def tomorrow(
     if check is not None and check.get("kind") == "last":
         is_alarm, last = bool(check.get("alarms")), _of_check(check)
         had = f"the last {int(check['rows']):,} rows, predicted when none of them was learned, had {last}"
-        text += f" But the data change: {had}. Expect this or more." if is_alarm else f" For later rows: {had}."
+        changed = f" But the data change: {had}. Later rows may have this or more."
+        text += changed if is_alarm else f" For later rows: {had}."
     elif check is not None:
         text += f" At rows that it has learned, the saved model, which does not learn, has {_of_check(check)}."
     drift = confidence.get("drift")

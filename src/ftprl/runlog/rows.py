@@ -55,14 +55,19 @@ def _unit(loss: str) -> str:
     return "loss" if known is None else known.unit.removesuffix(" (nats)")
 
 
-def headline(loss: str, rows: int, order: Values | None, total: Values, sample: Values | None) -> str:
+def headline(
+    loss: str, rows: int, order: Values | None, total: Values, sample: Values | None, predicted: int | None = None
+) -> str:
     """How the rows of a run were predicted; `total` and `sample` have `loss`, `baseline` and `improvement`.
+
+    `predicted` is how many of the rows have a label and were not held out, if these are fewer.
 
     >>> total = {"loss": 0.45, "baseline": 0.5, "improvement": 10.0}
     >>> headline("logistic", 1000, {"order": "random"}, total, None)[:61]
     '1,000 rows in random order, each predicted before it was lear'
     """
-    many, each = f"{rows:,} row{'s'[: rows != 1]}", "each predicted before it was learned"
+    some = "" if predicted is None or predicted >= rows else f"{predicted:,} of "
+    many, each = f"{some}{rows:,} row{'s'[: rows != 1]}", "each predicted before it was learned"
     if sample is not None:
         drawn = f"{int(sample['rows']):,} of them, drawn at random from all, were learned last"
         return f"{many}; {drawn}, {each}: {_measured(loss, sample)}"
@@ -110,6 +115,11 @@ def _plain(loss: str, mean: float, check: Values) -> str:
     return f"{digits(mean)} (RMSE {root_mean_square(mean):.6g})" if known is not None and known.rmse else digits(mean)
 
 
+def name_of_check(check: Values) -> str:
+    """What a line about a check begins with: the last rows were predicted before the model had learned all others."""
+    return "last rows" if check["kind"] == "last" else "saved model"
+
+
 def cautions_of(loss: str, check: Values | None) -> Iterator[Caution]:
     """Warn of a model that is worse than its run, by what the check found."""
     if check is None:
@@ -119,8 +129,8 @@ def cautions_of(loss: str, check: Values | None) -> Iterator[Caution]:
     if "changed" in alarms:
         yield Caution(
             "changed",
-            f"the data change along the file: random rows have a loss of {random}, the last rows {frozen}. Expect the"
-            " latter or more of later rows; train again, or go on with resume=",
+            f"the data change along the file: other rows have a loss of {random}, the last rows {frozen}. Later rows"
+            " may have the latter or more; train again, or go on with resume=",
             ("resume",),
         )
     if "worse" in alarms and check["kind"] == "last":
@@ -132,8 +142,9 @@ def cautions_of(loss: str, check: Values | None) -> Iterator[Caution]:
     if "forgotten" in alarms:
         yield Caution(
             "forgotten",
-            "the saved model has forgotten earlier rows; it is good only while it goes on learning. To save and apply a"
-            " model, train with order=random",
+            f"the saved model has forgotten earlier rows: their loss has risen from {random} to {frozen}, where"
+            f" guessing has {_plain(loss, check['baseline'], check)}. It is good only while it goes on learning; to"
+            " save and apply a model, train with order=random, or compare both orders on rows that come later",
             ("order",),
         )
 

@@ -133,14 +133,16 @@ class Run:
 
         rows = [("rows read", f"{self.rows:,}"), ("progressive loss", self.headline)]
         if self.check is not None:
-            rows.append(("saved model", rows_of.checked(self._loss, self.check.to_dict())))
+            check = self.check.to_dict()
+            rows.append((rows_of.name_of_check(check), rows_of.checked(self._loss, check)))
         if self.holdout is not None:
             rows.append(("held-out loss", self._measured(self.holdout)))
         if self.best_pass is not None:
             rows.append(("passes", self._choice()))
         if self.confidence is not None:
             drift = "" if self.confidence.drift is None else f"; {self.confidence.drift.text()}"
-            rows.append(("loss of rows to come", f"{self.confidence.loss.ends()}{drift}"))
+            goes_on = "" if self.order.get("order") == "random" else ", if the model goes on learning"
+            rows.append((f"loss of rows like these{goes_on}", f"{self.confidence.loss.ends()}{drift}"))
         if self.bad_rows:
             rows.append(("bad rows left out", f"{self.bad_rows:,}, the first: {self.first_bad}"))
         rows += [("warning", text) for text in self.warnings]
@@ -148,6 +150,14 @@ class Run:
         return card("Run", rows, "" if self.path is None else f"saved to {self.path}")
 
     def __str__(self) -> str:
+        lines = [self.summary]
+        if self.check is not None:
+            lines.append(rows_of.checked(self._loss, self.check.to_dict()))
+        return "\n".join([*lines, *(f"warning: {text}" for text in self.warnings)])
+
+    @property
+    def summary(self) -> str:
+        """How the rows were predicted, each before it was learned, with held-out and bad rows, in one line."""
         text = self.headline
         if self.holdout is not None:
             held = "last pass: held-out" if self._passes > 1 else "held-out"
@@ -159,7 +169,8 @@ class Run:
     def headline(self) -> str:
         """How the rows were predicted, each before it was learned, in words."""
         drawn = None if self.drawn is None else {"rows": self.drawn.rows, **loss_fields(self.drawn)}
-        text = rows_of.headline(self._loss, self.rows // self._passes, self.order, loss_fields(self.progressive), drawn)
+        rows, total = self.rows // self._passes, loss_fields(self.progressive)
+        text = rows_of.headline(self._loss, rows, self.order, total, drawn, self.progressive.rows)
         return f"{self._passes} passes; in the first, {text}" if self._passes > 1 else text
 
     @property

@@ -75,7 +75,7 @@ def test_several_passes_are_named_beside_the_loss_of_the_first(capsys: Capture) 
     assert ftprl(*TRAIN, "--passes", "2") == 0
     last = capsys.readouterr().err.splitlines()[-1]
     each = "each predicted before it was learned: log loss 0"
-    assert re.match(rf"[34] passes; in the first, 400 rows in random order, {each}\.", last)
+    assert re.match(rf"[34] passes; in the first, 3[68]0 of 400 rows in random order, {each}\.", last)
     assert re.search(r"; all rows learned in [12] pass(es)?, the best of 2 for held-out rows: log loss 0\.", last)
 
 

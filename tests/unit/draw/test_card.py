@@ -56,7 +56,7 @@ def run() -> Any:
 
 def test_a_run_a_model_and_a_certificate(run: Any) -> None:
     for shown, words in (
-        (run, ["Run", "progressive loss", "loss of rows to come"]),
+        (run, ["Run", "progressive loss", "loss of rows like these"]),
         (run.model, ["Model", "learning-rate scales", "cells in use", "receipt"]),
         (run.certificate, ["Certificate of 60 rows", "Better than guessing?", "regret"]),
     ):
