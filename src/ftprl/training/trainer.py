@@ -18,6 +18,7 @@ from ftprl.data import Batch, Position, Source
 from ftprl.errors import Interrupted
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Listener
+from ftprl.training import cautions
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
@@ -89,6 +90,10 @@ class Trainer:
             raise
         if self._recorder is not None:
             self._recorder.finish(run.options, rows=run.state.rows, bad_rows=run.bad_rows)
+            history = run.model.history
+            if again := list(cautions.of_known_data(run.model.provenance, run.source.files)):
+                more = cautions.kept(history.get("cautions", {}), again, judges=False)
+                run.model.history = {**history, "cautions": more}
 
     def end(self) -> None:
         """Log that the run is complete."""

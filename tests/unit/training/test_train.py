@@ -479,6 +479,7 @@ def test_data_that_a_model_has_learned_is_pointed_out(tmp_path: Path) -> None:
     assert texts("a.vw", receipt=True, **small()) == []
     assert texts("b.vw", resume=tmp_path / "m") == []
     assert texts("again.vw", resume=tmp_path / "m") == [f"{tmp_path / 'again.vw'}: {said}"]
+    assert [one.text for one in ftprl.load(tmp_path / "m").cautions if said in one.text] != []
     (tmp_path / "c.vw").write_bytes(clicks(300, 3))
     assert texts("c.vw", resume=tmp_path / "m") == []
 
