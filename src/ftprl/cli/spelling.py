@@ -41,7 +41,7 @@ def _of_other_command(name: str, match: re.Match[str]) -> str:
 def _replaced(message: str, name: str, count: int = 0) -> str:
     option = BY_NAME.get(name)
     if option is None:
-        return re.sub(rf"(?<![\w-]){name}=(?=(\S)?)", lambda match: _of_other_command(name, match), message)
+        return re.sub(rf"(?<![\w-]){re.escape(name)}=(?=(\S)?)", lambda match: _of_other_command(name, match), message)
     value = r"(?:True|False)?" if option.switch else ""  # a switch has no value
 
     def typed(match: re.Match[str]) -> str:

@@ -117,7 +117,7 @@ CHECK = fields(  # of `ftprl.linear.frozen.FrozenCheck`
     dict.fromkeys(("lower", "upper"), either(number(), nothing)),
 )
 _MONITOR = listed(number(), MONITOR_NUMBERS + TAIL_NUMBERS, MONITOR_NUMBERS)  # of `ftprl.confidence.RunMonitor`
-CAUTIONS = mapping(listed(name, 10, 1), 20)  # of a run, by what they are about: text and options
+CAUTIONS = mapping(listed(text(10_000), 10, 1), 20)  # of a run, by what they are about: text and options
 MOST_BLOCKS = 10_000  # classes of `ftprl.training.label_blocks`
 HISTORY = either(
     fields({}),
@@ -174,7 +174,7 @@ def checkpoint_shape(format: Any) -> Shape:
             "relearn": whole(0, MOST_REVIEWS),
             "arrived": either(nothing, _TOTALS),
             "pass_rows": whole(),
-            "compared": listed(number(), 5, 5),
+            "compared": listed(number(), 6, 6),
             "check": CHECK,
             "quarter": _TOTALS,
             "overflowed": flag,

@@ -24,22 +24,34 @@ _MORE = 1.02  # times the loss of random rows
 _LOST = 0.1  # of what was gained over the baseline
 _NORMAL_95 = 1.959963984540054
 _FEWEST = 50  # rows that an interval needs
+_TIE = 1e-9  # losses this near, as a part of them, differ by rounding
+_NO_WEIGHT = -1100.0  # the exponent before the first row
+_POWERS = (1, 1, 2, 2, 2)  # of the weight in each sum
 
 
 @final
 class LossMoments:
-    """Weighted sums of the losses of some rows, added one by one: their mean and its standard error."""
+    """Weighted sums of the losses of some rows, added one by one: their mean and its standard error.
 
-    def __init__(self, sums: tuple[float, ...] = (0.0,) * 5) -> None:
+    Weights count in units of the power of two above the largest, whose exponent is the last of the `sums`.
+    """
+
+    def __init__(self, sums: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0, _NO_WEIGHT)) -> None:
         self.sums = tuple(sums)
 
     def add(self, losses: Vector, weight: Vector) -> None:
         """Add rows; how they are cut into batches changes no bit."""
-        terms = (weight, weight * losses, weight**2, weight**2 * losses, (weight * losses) ** 2)
-        self.sums = tuple(
-            float(np.add.accumulate(np.concatenate(([total], part)))[-1])
-            for total, part in zip(self.sums, terms, strict=True)
-        )
+        unit = max(self.sums[-1], float(_exponent(weight)))
+        down = int(self.sums[-1] - unit)
+        before = [math.ldexp(total, down * power) for total, power in zip(self.sums, _POWERS, strict=False)]
+        w = np.ldexp(weight, -int(unit))
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = (w, w * losses, w * w, w * w * losses, (w * losses) ** 2)
+            sums = [
+                float(np.add.accumulate(np.concatenate(([total], part)))[-1])
+                for total, part in zip(before, terms, strict=True)
+            ]
+        self.sums = (*sums, unit)
 
     @property
     def mean(self) -> float:
@@ -49,11 +61,17 @@ class LossMoments:
     @property
     def variance(self) -> float:
         """The variance of the mean."""
-        total, _, squares, crossed, both = self.sums
-        if not total > 0.0:
+        total, _, squares, crossed, both, _ = self.sums
+        if not total * total > 0.0:
             return math.nan
         mean = self.mean
-        return max(both - 2.0 * mean * crossed + mean**2 * squares, 0.0) / total**2
+        return max(both - 2.0 * mean * crossed + mean * mean * squares, 0.0) / (total * total)
+
+
+def _exponent(weight: Vector) -> int:
+    """The exponent of the power of two above the largest weight."""
+    largest = float(weight.max()) if len(weight) else 0.0
+    return math.frexp(largest)[1] if largest > 0.0 else int(_NO_WEIGHT)
 
 
 def _moments(losses: Vector, weight: Vector) -> LossMoments:
@@ -64,19 +82,20 @@ def _moments(losses: Vector, weight: Vector) -> LossMoments:
 
 def _ends(losses: Vector, weight: Vector, least: float) -> tuple[float, float]:
     """Return a 95 % interval of the mean; the end on the side of the longer tail is moved (Johnson 1978)."""
-    moments, total = _moments(losses, weight), float(weight.sum())
+    moments, w = _moments(losses, weight), np.ldexp(weight, -_exponent(weight))
+    total = float(w.sum())
     error = math.sqrt(moments.variance) if len(losses) >= _FEWEST else math.nan
     if not error > 0.0:
         return math.nan, math.inf
-    third = float(((weight * (losses - moments.mean)) ** 3).sum()) / total**3
+    third = float(((w * (losses - moments.mean)) ** 3).sum()) / (total * total * total)
     shift = third / error**2 * (2.0 * _NORMAL_95**2 + 1.0) / 6.0
     low = moments.mean + min(shift, 0.0) - _NORMAL_95 * error
     return max(low, least), moments.mean + max(shift, 0.0) + _NORMAL_95 * error
 
 
-def _sigmas(difference: float, variance: float) -> float:
-    """How many standard errors a difference is; 0 where nothing is known."""
-    if difference == 0.0 or not math.isfinite(variance):
+def _sigmas(difference: float, variance: float, size: float) -> float:
+    """How many standard errors a difference of losses of this size is; 0 where nothing is known."""
+    if not abs(difference) > _TIE * abs(size) or not math.isfinite(variance):
         return 0.0
     return difference / math.sqrt(variance) if variance > 0.0 else math.copysign(1e9, difference)
 
@@ -120,8 +139,8 @@ class FrozenCheck:
             baseline=_moments(baselines[:, 0], weight).mean,
             progressive=before.mean + floor,
             least=floor,
-            above_progressive=_sigmas(frozen.mean - before.mean, frozen.variance + before.variance),
-            above_baseline=_sigmas(paired.mean, paired.variance),
+            above_progressive=_sigmas(frozen.mean - before.mean, frozen.variance + before.variance, frozen.mean),
+            above_baseline=_sigmas(paired.mean, paired.variance, frozen.mean + floor),
             lower=low,
             upper=high,
         )
@@ -132,15 +151,16 @@ class FrozenCheck:
         more, paired = _moments(losses - came, weight), _moments(losses - baselines[:, 0], weight)
         least = _moments(baselines[:, 1], weight).mean
         low, high = _ends(losses, weight, least)
+        loss = _moments(losses, weight).mean
         return cls(
             "again",
             len(losses),
-            loss=_moments(losses, weight).mean,
+            loss=loss,
             baseline=_moments(baselines[:, 0], weight).mean,
             progressive=_moments(came, weight).mean,
             least=least,
-            above_progressive=_sigmas(more.mean, more.variance),
-            above_baseline=_sigmas(paired.mean, paired.variance),
+            above_progressive=_sigmas(more.mean, more.variance, loss),
+            above_baseline=_sigmas(paired.mean, paired.variance, loss),
             lower=low,
             upper=high,
         )

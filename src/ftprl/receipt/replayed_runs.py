@@ -171,8 +171,9 @@ class Replaying:
         if self.is_first_pass and (rows := part.checked) is not None:
             moments = LossMoments()
             moments.add(*self.compared)
-            check = FrozenCheck.of_last_rows(self.replay.score(rows), self._guessed(rows.y), rows.weight, moments)
-            self.check = check.to_dict()
+            losses, guessed = self.replay.score(rows), self._guessed(rows.y)
+            if len(self.compared[0]):  # not all of those were held out
+                self.check = FrozenCheck.of_last_rows(losses, guessed, rows.weight, moments).to_dict()
         before, is_last = self._totals(), part.stage in ("last", "drawn") and len(part.batch) > 0
         if is_last and self.is_first_pass:
             self.confidence = ReplayedIntervals(self.replay.loss.name, self.replay.spec.classes)
@@ -180,7 +181,8 @@ class Replaying:
         if part.stage == "compared":
             self.compared = self.latest
         if part.stage == "drawn" and is_last and self.is_first_pass:
-            self.drawn = {name: own - before[name] for name, own in self._totals().items()}
+            drawn = {name: own - before[name] for name, own in self._totals().items()}
+            self.drawn = drawn if drawn["rows"] > 0.0 else None
         return more
 
     def _predict_sample(self) -> None:

@@ -203,10 +203,11 @@ class ReplayedOrder:
 class ReplayedSample:
     """The learned rows with the smallest keys, by the order in which they were learned, to be predicted once more."""
 
-    MOST = 2000
+    MOST, MOST_ENTRIES = 2000, 1 << 22
 
     def __init__(self, seed: int) -> None:
         self._seed, self._rows = seed, 0
+        self._beyond = np.uint64(_WORD)  # the smallest key for which there was no room
         self._kept: list[KeyedRows] = []
         self._numbers: list[NDArray[np.float64]] = []  # loss, baseline's loss and least loss of each
 
@@ -216,7 +217,13 @@ class ReplayedSample:
         self._rows += len(batch)
         rows = KeyedRows(batch, keys_of(self._seed, places), places)
         kept, known = KeyedRows.joined([*self._kept, rows]), np.concatenate([*self._numbers, numbers])
-        smallest = np.sort(np.lexsort((kept.numbers, kept.keys))[: self.MOST])
+        by_key = np.lexsort((kept.numbers, kept.keys))
+        by_key = by_key[kept.keys[by_key] < self._beyond]
+        sizes = np.cumsum(np.diff(kept.batch.indptr)[by_key])
+        count = min(self.MOST, max(int((sizes <= self.MOST_ENTRIES).sum()), 1))
+        if count < len(by_key):
+            self._beyond = kept.keys[by_key[count]]
+        smallest = np.sort(by_key[:count])
         self._kept, self._numbers = [kept.at(smallest)], [known[smallest]]
 
     def result(self) -> tuple[Batch, NDArray[np.float64]] | None:

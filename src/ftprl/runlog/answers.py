@@ -166,7 +166,7 @@ def tomorrow(
     if high is None:
         text += " No upper limit can be told: losses far above those seen may be rare and yet most of the mean."
     if check is not None and check.get("kind") == "last":
-        is_alarm, last = bool(check.get("alarms")), _of_check(check)
+        is_alarm, last = "changed" in check.get("alarms", ()), _of_check(check)
         had = f"the last {int(check['rows']):,} rows, predicted when none of them was learned, had {last}"
         changed = f" But the data change: {had}. Later rows may have this or more."
         text += changed if is_alarm else f" For later rows: {had}."

@@ -133,7 +133,11 @@ def cautions_of(loss: str, check: Values | None) -> Iterator[Caution]:
             " may have the latter or more; train again, or go on with resume=",
             ("resume",),
         )
-    if "worse" in alarms and check["kind"] == "last":
+    if "worse" in alarms and check["kind"] == "last" and "changed" not in alarms:
+        guess = _plain(loss, check["baseline"], check)
+        text = f"at the last rows the model is worse than guessing: they have a loss of {frozen}, guessing {guess}"
+        yield Caution("worse", text)
+    elif "worse" in alarms and check["kind"] == "last":
         yield Caution(
             "worse",
             "at the last rows the model is worse than guessing: they are unlike the rows before them (sorted data, or a"

@@ -89,7 +89,7 @@ def _digests(run: Mapping[str, Any]) -> list[str]:
 def kept(before: Mapping[str, list[str]], found: Iterable[Caution], *, judges: bool) -> dict[str, list[str]]:
     """The warnings that a model keeps: those of its last run, and of the runs before one with too few rows to judge."""
     some = {} if judges else dict(before)
-    return dict(list({**some, **{one.kind: [one.text, *one.options] for one in found}}.items())[-_MOST:])
+    return dict(list({**some, **{one.kind: [shown(one.text), *one.options] for one in found}}.items())[-_MOST:])
 
 
 def _of_bounds(model: Model) -> Iterator[Caution]:

@@ -159,7 +159,8 @@ class RunContext:
         state = self.state
         if state.quarter is None or not state.has_overflowed:
             return None
-        return (state.first_pass or state.totals(self.model.engine)) - state.quarter
+        drawn = (state.first_pass or state.totals(self.model.engine)) - state.quarter
+        return drawn if drawn.rows > 0 else None
 
     def cautions(self) -> list[Caution]:
         """The warnings of the run, which is over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple, final
 
@@ -129,9 +130,11 @@ class RowLearner:
         self._run.model.engine.learn(rows, losses=losses, baselines=baselines, has_met=True)
         return losses.copy(), baselines.copy()
 
-    def check_last_rows(self, batches: list[Batch]) -> FrozenCheck:
+    def check_last_rows(self, batches: list[Batch]) -> FrozenCheck | None:
         """Predict the last rows of the data, none of which is learned, and compare them with those learned before."""
         run = self._run
+        if math.isnan(run.state.compared.mean):  # all of those were held out
+            return None
         parts = []
         for batch in batches:
             admission = run.model.admission

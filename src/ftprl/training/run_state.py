@@ -229,7 +229,7 @@ class RunState:
             relearn_passes=int(values.get("relearn", 0)),
             arrived=None if values.get("arrived") is None else LossTotals.from_list(values["arrived"]),
             pass_rows=pass_rows,
-            compared=LossMoments(tuple(map(float, values.get("compared", (0.0,) * 5)))),
+            compared=LossMoments(tuple(map(float, values["compared"]))) if "compared" in values else LossMoments(),
             check=None if values.get("check") is None else FrozenCheck.from_dict(values["check"]),
             quarter=None if values.get("quarter") is None else LossTotals.from_list(values["quarter"]),
             has_overflowed=bool(values.get("overflowed")),

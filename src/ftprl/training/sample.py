@@ -17,6 +17,7 @@ from ftprl.training.delay import joined
 from ftprl.training.passes import rows_of
 
 SAMPLE = 2000
+MOST_ENTRIES = 1 << 22  # features of these rows
 LEAST_ROWS = 1000  # fewer learned rows say too little
 PREFIX = f"{WAITING}sample."  # of the tensors of a checkpoint
 _PARTS = ("entries", "indices", "values", "y", "weight", "kept", "rows")
@@ -41,22 +42,26 @@ class LearnedSample:
         keys = order_keys(self._seed, self._rows, len(learned))
         numbers = self._rows + np.arange(len(learned), dtype=np.float64)
         self._rows += len(learned)
-        chosen = np.flatnonzero(keys <= self._limit)
+        chosen = np.flatnonzero(keys < self._limit)
         if not len(chosen):
             return
         rows = learned[chosen]
         self._batches.append(rows_of(batch, rows))
         self._kept.append(np.column_stack([numbers[chosen], losses[rows], baselines[rows]]))
-        if sum(map(len, self._kept)) >= 2 * SAMPLE:
+        entries = sum(len(one.indices) for one in self._batches)
+        if sum(map(len, self._kept)) >= 2 * SAMPLE or entries >= 2 * MOST_ENTRIES:
             self._cut()
 
     def _cut(self) -> None:
-        """Keep the rows with the smallest keys, in the order in which they came."""
+        """Keep the rows with the smallest keys, as many as there is room for, in the order in which they came."""
         batch, kept = joined(self._batches), np.concatenate(self._kept)
         keys = np.concatenate([order_keys(self._seed, int(number), 1) for number in kept[:, 0]])
-        order = np.sort(np.argsort(keys, kind="stable")[:SAMPLE])
+        by_key = np.argsort(keys, kind="stable")
+        room = np.searchsorted(np.cumsum(np.diff(batch.indptr)[by_key]), MOST_ENTRIES, side="right")
+        count = min(SAMPLE, max(int(room), 1))
+        order = np.sort(by_key[:count])
         self._batches, self._kept = [rows_of(batch, order)], [kept[order]]
-        self._limit = keys[order].max()
+        self._limit = keys[by_key[count]] if count < len(by_key) else self._limit
 
     def check(self, predicted: Callable[[Batch], Vector]) -> FrozenCheck | None:
         """Compare the losses of the sampled rows as they are predicted now with those when they came."""
@@ -90,11 +95,10 @@ class LearnedSample:
             numbers = kept[:, 0]
             fits = fits and bool((numbers >= 0.0).all() and (numbers == np.floor(numbers)).all())
             fits = fits and bool((np.diff(numbers) > 0).all() and numbers[-1] < rows[0] <= rows_read)
+            fits = fits and all(bool(np.isfinite(one).all()) for one in (values, y, weight, kept))
+            fits = fits and bool((weight > 0.0).all())
             if not fits or (len(indices) and int(indices.max()) >= dim):
                 raise ValueError("rows that no run has learned")
         except (KeyError, ValueError, IndexError, InvalidInput) as wrong:
             raise BadModel(f"a checkpoint needs the sample of learned rows, got {wrong}; start anew.") from None
         self._batches, self._kept, self._rows = [batch], [kept], int(rows[0])
-        if len(batch) >= SAMPLE:
-            keys = np.concatenate([order_keys(self._seed, int(number), 1) for number in numbers])
-            self._limit = np.sort(keys)[SAMPLE - 1]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
-from ftprl.errors import Interrupted
+from ftprl.errors import BadModel, Interrupted
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Listener
 from ftprl.training import cautions
@@ -64,7 +64,6 @@ class Trainer:
         self._rows = RowLearner(run, self.predictions, self._meter)
         self._recorder, receipt_rows = _recorder(model, source)
         self._schedule = Schedule(options.checkpoint_rows, receipt_rows)
-        self._arrived = 0  # rows of the pass
 
     def learn(self) -> None:
         """Learn all that is left, and store in the model what it has read.
@@ -138,6 +137,8 @@ class Trainer:
             self.signals.hold()
         order.finish()
         self._learn_due(order)
+        if self._passed_over:
+            raise BadModel("a checkpoint needs the data that it was written for, got fewer rows; start anew.")
         if self.predictions is not None and run.state.passes_done == 0:
             self.predictions.end(run.state.rows)
         self._rows.learn_waiting()
@@ -176,6 +177,8 @@ class Trainer:
             return
         for rows in self._rows.arrived(batch, position, self._known):
             order.add(rows)
+        if self._arrived > self._known:  # what was refused among these rows is in a checkpoint from here on
+            self.run.state.position = self._end
 
     def _learn_due(self, order: Order) -> None:
         """Learn the rows that are due, cut at the stops of the schedule."""
@@ -190,8 +193,8 @@ class Trainer:
             self._begin_stage(order, due.stage)
             is_reached = state.rows + len(due.batch) == stop.row
             self._rows.learn(due, self._position, is_shown=stop.progress and is_reached)
-            position = self._position.after(int(due.numbers[-1]) + 1 - self._first)
-            state.advance(len(due.batch), self._end if is_random else position)
+            end = self._end if is_random else self._position.after(int(due.numbers[-1]) + 1 - self._first)
+            state.advance(len(due.batch), end)
             if is_reached:
                 self._at_stop(stop)
             if is_random:  # many more rows may be due than have just arrived

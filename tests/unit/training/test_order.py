@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 
 import ftprl
 from ftprl._core import RowOrder, order_keys
-from ftprl.errors import FtprlWarning, InvalidInput
+from ftprl.data import Batch
+from ftprl.errors import BadModel, FtprlWarning, InvalidInput
+from ftprl.linear.frozen import LossMoments
 from ftprl.linear.model import Model
+from ftprl.receipt.certify import certify_model
+from ftprl.receipt.document import make_receipt, write_receipt
+from ftprl.receipt.row_order import ReplayedSample
+from ftprl.receipt.verify import verify_receipt
 from ftprl.training.order import Stage
+from ftprl.training.sample import LearnedSample
 from oracles import order_twin
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
@@ -376,3 +383,105 @@ def test_a_model_of_electricity_prices_is_better_than_guessing(tmp_path: Path) -
     frozen = _frozen(run.model, rows[first:, :-1], rows[first:, -1])
     assert frozen < 0.52
     assert run.progressive_loss == pytest.approx(0.516, rel=0.05)
+
+
+# ---- rows of any weight, and few of them ----
+
+
+@pytest.mark.parametrize("order", ["random", "given"])
+@pytest.mark.parametrize("ratio", [0.97, 1.0, 1.03])
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e25])
+def test_checks_do_not_depend_on_the_unit_of_the_weights(order: str, ratio: float, unit: float) -> None:
+    X, y = _sorted_rows(1500)
+    weight = ratio ** np.arange(1500.0)
+    weight /= weight.max()
+    checks = [ftprl.train(X, y, weight=w, order=order, scale=0.1).check for w in (weight, weight * unit)]
+    if unit == 1.0:
+        assert checks[0] == checks[1]
+    assert all(one is not None and np.isfinite([one.loss, one.progressive, one.above_baseline]).all() for one in checks)
+
+
+def test_moments_are_those_of_their_definition_however_they_are_added() -> None:
+    rng = np.random.default_rng(0)
+    losses, weight = rng.exponential(size=500), 0.9 ** np.arange(500.0)
+    whole, parts = LossMoments(), LossMoments()
+    whole.add(losses, weight)
+    for start in range(0, 500, 7):
+        parts.add(losses[start : start + 7], weight[start : start + 7])
+    assert whole.sums == parts.sums
+    mean = weight @ losses / weight.sum()
+    assert whole.mean == pytest.approx(mean, rel=1e-12)
+    assert whole.variance == pytest.approx((weight**2 @ (losses - mean) ** 2) / weight.sum() ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_run_without_rows_to_compare_has_no_check(tmp_path: Path, seed: int) -> None:
+    X, y = _sorted_rows(1500)
+    run = ftprl.train(X, y, waiting=10, holdout=2, order_seed=seed, receipt=True, output=tmp_path / "m.ftprl")
+    assert "nan" not in str(run)
+    assert run.check is None or np.isfinite(run.check.progressive)
+    assert run.drawn is None or run.drawn.rows > 0
+    model = ftprl.load(tmp_path / "m.ftprl")
+    write_receipt(tmp_path / "r", make_receipt(model, certify_model(model)))
+    assert verify_receipt(tmp_path / "r", [ftprl.data.open(X, y=y)]).confirmed
+
+
+def test_refused_rows_are_counted_once_if_all_rows_still_wait(tmp_path: Path) -> None:
+    """A checkpoint by the clock can be written before a row was learned."""
+    X, y = _sorted_rows(60_000)
+    X[[3, 20_000, 59_000], 0] = np.nan
+    settings: dict[str, Any] = {"on_bad_row": "skip", "scale": 0.1}
+    whole = ftprl.train(X, y, **settings, output=tmp_path / "whole.ftprl")
+    for number in (1, 2, 3):
+        written = 0
+
+        def halt(event: dict[str, Any], number: int = number) -> None:
+            nonlocal written
+            written += event["event"] == "checkpoint"
+            if written == number:
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            ftprl.train(X, y, **settings, checkpoint=tmp_path / "c", every="0.000001s", listener=halt)
+        resumed = ftprl.train(X, y, resume=tmp_path / "c", on_bad_row="skip", output=tmp_path / "again.ftprl")
+        assert (resumed.bad_rows, resumed.first_bad) == (3, whole.first_bad)
+        assert (tmp_path / "again.ftprl").read_bytes() == (tmp_path / "whole.ftprl").read_bytes()
+
+
+def test_the_sample_has_a_limit_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With as many rows as there is room for, whatever the batches; `verify` keeps the same."""
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(0, 30, 3000)
+    indptr = np.append(0, np.cumsum(sizes))
+    entries = int(indptr[-1])
+    batch = Batch(
+        indptr, np.arange(entries, dtype=np.uint32), np.ones(entries, np.float32), np.arange(3000.0), np.ones(3000)
+    )
+    monkeypatch.setattr("ftprl.training.sample.MOST_ENTRIES", 2000)
+    monkeypatch.setattr("ftprl.receipt.row_order.ReplayedSample.MOST_ENTRIES", 2000)
+    kept = []
+    for size in (1, 37, 3000):
+        sample, replayed = LearnedSample(5), ReplayedSample(5)
+        for start in range(0, 3000, size):
+            some = batch[start : start + size]
+            sample.see(some, some.y, np.zeros((len(some), 2)))
+            replayed.see(some, np.column_stack([some.y] * 3))
+        sample.check(lambda rows: kept.append(rows.y.tolist()) or rows.y)
+        result = replayed.result()
+        assert result is not None
+        kept.append(result[0].y.tolist())
+    assert all(one == kept[0] for one in kept)
+    assert sizes[np.array(kept[0], int)].sum() <= 2000 < sizes[np.array(kept[0], int)].sum() + 30
+
+
+def test_texts_of_a_forged_model_are_refused(tmp_path: Path) -> None:
+    X, y = _sorted_rows(1500)
+    ftprl.train(X, y, output=tmp_path / "m.ftprl")
+    forged = ftprl.load(tmp_path / "m.ftprl")
+    forged.history = {**forged.history, "cautions": {"a": ["\x1b[2J", "x"]}}
+    forged.save(tmp_path / "f.ftprl")
+    with pytest.raises(BadModel, match="printable"):
+        ftprl.load(tmp_path / "f.ftprl")
+    forged.history = {**forged.history, "cautions": {"a": ["boo", "(a+)+$", "y[1m"]}}
+    forged.save(tmp_path / "f.ftprl")
+    assert _command("inspect", str(tmp_path / "f.ftprl")) == 0
