@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
+import numpy as np
+
 from ftprl.data import frames, nested, partitions
 from ftprl.data.columns import ColumnHead, ColumnSample, settle
 from ftprl.data.files import STDIN, is_uri, shown
-from ftprl.data.options import LONGEST_USUAL_ROW, ReadingOptions
+from ftprl.data.options import ReadingOptions
 from ftprl.data.plan import Plan, plan_of
+from ftprl.data.row_bytes import pieces, row_bytes
 from ftprl.data.source import check_here
 from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, known_columns, named_columns
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+_PIECE_BYTES = 1 << 24  # of rows that are converted together, and of a sample of texts
 _ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
 _NOUNS = {
     "parquet": ("row group", "a Parquet file"),
@@ -35,24 +39,25 @@ _NOUNS = {
 class ColumnFile:
     """An open file of columns, whose parts are read one by one; `part` is what these are called.
 
-    Texts of Parquet in `categories` (None: all) are read as dictionaries: repeated ones are in memory once.
+    Texts of Parquet in `texts` (None: all) are read as dictionaries: repeated ones are in memory once, but so are all
+    others of a row group, which must not be many bytes. A row of more than `max_row` bytes is refused.
     """
 
-    def __init__(self, file: str, format: str, categories: Sequence[str] | None = ()) -> None:
-        self._file_name, self._format = file, format
+    def __init__(self, file: str, format: str, texts: Sequence[str] | None = (), *, max_row: int | None = None) -> None:
+        self._file_name, self._format, self._max_row = file, format, max_row
         self.part, self._noun = _NOUNS[format]
         if file == STDIN:
             raise InvalidInput(f"data needs the path of {self._noun}, got standard input; save it to a file first.")
         self._raw = _opened(file)
         self._texts: Sequence[str] = ()
         try:
-            self._careful(lambda: self._open(categories))
+            self._careful(lambda: self._open(texts))
             self._careful(lambda: [field.name for field in nested.flat_fields(self.schema)])  # some may be no UTF-8
         except BaseException:
             self._raw.close()
             raise
 
-    def _open(self, categories: Sequence[str] | None) -> None:
+    def _open(self, texts: Sequence[str] | None) -> None:
         import pyarrow as pa
 
         if self._format == "parquet":
@@ -60,7 +65,7 @@ class ColumnFile:
 
             file = pq.ParquetFile(self._raw, pre_buffer=False)
             self.schema = _with_categories(file.schema_arrow, file.metadata.metadata)
-            self._texts = _texts(file.schema_arrow, file.schema_arrow.names if categories is None else categories)
+            self._texts = _texts(file, file.schema_arrow.names if texts is None else texts)
             if self._texts:
                 file = pq.ParquetFile(
                     self._raw, metadata=file.metadata, read_dictionary=list(self._texts), pre_buffer=False
@@ -76,8 +81,14 @@ class ColumnFile:
             self.schema, self.groups = self._file.schema, int(self._file.nstripes)
 
     def batches(self, group: int, columns: Sequence[str], *, threads: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part: of these columns, named as `nested.flat_fields` names them."""
-        where = f"{self.part} {group}: "
+        """Yield the rows of a part: of these columns, named as `nested.flat_fields` names them.
+
+        Batches are cut where their texts, of dictionaries too, have many bytes: other cells are converted as a whole.
+        """
+        where, start = f"{self.part} {group}: ", 0
+        size, rows = self._careful(lambda: self._size_of(group, columns), where)
+        if self._max_row is not None and size > self._max_row * rows:
+            raise self._too_long(where, f"{size} bytes in {rows} row{'s'[: rows != 1]}")
         batches = self._careful(lambda: iter(self._batches(group, columns, threads)), where)
 
         def checked() -> pa.RecordBatch | None:
@@ -87,14 +98,40 @@ class ColumnFile:
             return batch
 
         while (batch := self._careful(checked, where)) is not None:
-            yield batch
+            for piece, sizes in pieces(batch, _PIECE_BYTES):
+                long = np.flatnonzero(sizes > self._max_row) if self._max_row is not None else sizes[:0]
+                good = int(long[0]) if len(long) else len(sizes)
+                if good:
+                    yield piece.slice(0, good)
+                if len(long):
+                    raise self._too_long(f"{where}row {start + good}: ", f"one of {sizes[good]}")
+                start += good
+
+    def _too_long(self, where: str, found: str) -> BadFormat:
+        what = f"expected a row of at most {self._max_row} bytes, got {found}; raise max_row=, or name the column in"
+        return BadFormat(f"{shown(self._file_name)}: {where}{what} ignore=.", option=("max_row", "ignore"))
+
+    def _size_of(self, group: int, columns: Sequence[str]) -> tuple[int, int]:
+        """Return the bytes of these columns in a part and its rows, as far as is known before it is decompressed."""
+        if self._format != "parquet":
+            return 0, 0
+        about, names, size = self._file.metadata.row_group(group), set(columns), 0
+        if about.total_byte_size <= min(_BATCH_BYTES, (self._max_row or _BATCH_BYTES) * about.num_rows):
+            return int(about.total_byte_size), int(about.num_rows)
+        for chunk in map(about.column, range(about.num_columns)):
+            steps = chunk.path_in_schema.split(".")
+            if any(".".join(steps[:at]) in names for at in range(1, len(steps) + 1)):
+                size += chunk.total_uncompressed_size
+        return size, int(about.num_rows)
 
     def _batches(self, group: int, columns: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         if self._format == "parquet":
             width = sum(_ENTRY_BYTES if name in self._texts else _CELL_BYTES for name in columns)
-            rows = max(4096, _BATCH_BYTES // max(1, width))
+            size, count = self._size_of(group, columns)
+            usual, fitting = max(4096, _BATCH_BYTES // max(1, width)), _BATCH_BYTES * count // max(1, size)
+            rows = max(1, min(usual, fitting))
             yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=threads)
             return
         top = list(dict.fromkeys(_top(self.schema, columns)))
@@ -111,6 +148,8 @@ class ColumnFile:
 
         try:
             return step()
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             what = shown(" ".join(str(error).split()))[:160]
             raise BadFormat(
@@ -145,16 +184,25 @@ def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:
     return schema
 
 
-def _texts(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
-    """Return those of some columns that are text.
+def _texts(file: Any, columns: Sequence[str]) -> list[str]:
+    """Return those of some columns that are text, of few bytes in each row group.
 
     Which of them the file has as dictionaries is not looked up: damaged numbers there would end the process.
     """
     from pyarrow import types
 
+    schema, about = file.schema_arrow, file.metadata
     names = set(schema.names)
     fields = [schema.field(name) for name in columns if name in names]
-    return [field.name for field in fields if types.is_string(field.type) or types.is_binary(field.type)]
+    texts = [field.name for field in fields if types.is_string(field.type) or types.is_binary(field.type)]
+    groups = [about.row_group(at) for at in range(about.num_row_groups)]
+    large = [group for group in groups if group.total_byte_size > _BATCH_BYTES]
+    at = {about.schema.column(i).path: i for i in range(about.num_columns)} if large and texts else {}
+    return [
+        name
+        for name in texts
+        if all(group.column(at[name]).total_uncompressed_size <= _BATCH_BYTES for group in large if name in at)
+    ]
 
 
 def _top(schema: pa.Schema, columns: Sequence[str]) -> Iterator[str]:
@@ -212,8 +260,8 @@ class FileTables(TableReader):
     ) -> Iterator[TableRows]:
         file, name, kinds = self.files[number], shown(self.files[number]), self.plan.kinds or {}
         other = "numeric" if self.plan.is_open else "ignore"
-        categories = [name for name, kind in kinds.items() if kind == "categorical"]
-        with closing(ColumnFile(file, self.plan.format, categories)) as opened:
+        texts = [name for name, kind in kinds.items() if kind != "ignore"]
+        with closing(ColumnFile(file, self.plan.format, texts, max_row=self.plan.max_row)) as opened:
             keys = {key: one for key, one in partitions.keys_of(file).items() if key not in opened.schema.names}
             flat_schema(opened, name)  # refuses columns that occur twice
             names = nested.fitted_names(opened.schema, kinds)
@@ -260,13 +308,11 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
     options.refuse(("sep", "quote"), f" is for CSV and TSV files, {why}")
     if not options.header:
         raise InvalidInput(f"header=False is for CSV and TSV files, {why}", option="header")
-    if options.max_row != LONGEST_USUAL_ROW:
-        raise InvalidInput(f"max_row= is for files of text, {why}", option="max_row")
     named, plan = named_columns(options), plan_of(options, options.format)
     columns, name, shapes = known_columns(options, named), shown(files[0]), dict[str, str]()
     try:
         if columns is None:
-            heads = _heads(files, options.format, named)
+            heads = _heads(files, options, named)
             shapes = frames.shapes_of(heads)
             columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
     except InvalidInput as error:
@@ -277,20 +323,25 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
     return TableSource(FileTables(files, plan, shapes), files)
 
 
-def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[ColumnHead]:
+def _heads(files: tuple[str, ...], options: ReadingOptions, named: NamedColumns) -> list[ColumnHead]:
     """What is known of the columns by the first file."""
-    with closing(ColumnFile(files[0], format, None)) as opened:
+    with closing(_with_texts(files[0], options)) as opened:
         fields = flat_schema(opened, shown(files[0]))
         first = _first_rows(opened, fields, named.ignore)
         keys = [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
-        heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], format)))
+        heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], options)))
         return heads + [_head_of_folders(key, files) for key in keys]
 
 
-def _other_heads(files: Sequence[str], format: str) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
+def _with_texts(file: str, options: ReadingOptions) -> ColumnFile:
+    assert options.format is not None
+    return ColumnFile(file, options.format, None, max_row=int(options.max_row))
+
+
+def _other_heads(files: Sequence[str], options: ReadingOptions) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
     """The columns of other files, and what reads the first cells of some of them."""
     for file in files:
-        with closing(ColumnFile(file, format, None)) as opened:
+        with closing(_with_texts(file, options)) as opened:
             fields = flat_schema(opened, shown(file))
 
             def cells(chosen: list[pa.Field], opened: ColumnFile = opened) -> dict[str, Any]:
@@ -319,13 +370,14 @@ def _first_rows(opened: ColumnFile, fields: Sequence[pa.Field], ignore: Sequence
 
     left_out = [field.name for field in fields if any(f"{field.name}.".startswith(f"{name}.") for name in ignore)]
     columns = [field.name for field in fields if field.name not in left_out]
-    batches: list[pa.RecordBatch] = []
+    batches, size = list[pa.RecordBatch](), 0
     groups = range(opened.groups if columns else 0)
     parts = (batch for group in groups for batch in opened.batches(group, columns))
     with contextlib.suppress(BadFormat):  # what is damaged is reported when it is read
         for batch in parts:
             batches.append(batch)
-            if sum(len(one) for one in batches) >= SAMPLE_ROWS:
+            size += int(row_bytes(batch).sum())
+            if sum(len(one) for one in batches) >= SAMPLE_ROWS or size >= _PIECE_BYTES:
                 break
     return dict(nested.flat_columns(pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS))) if batches else {}
 
