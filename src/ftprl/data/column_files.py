@@ -14,6 +14,7 @@ from ftprl.data import frames, nested, partitions
 from ftprl.data.columns import ColumnHead, ColumnSample, settle
 from ftprl.data.files import STDIN, is_uri, shown
 from ftprl.data.options import ReadingOptions
+from ftprl.data.parquet_pages import page_sizes
 from ftprl.data.plan import Plan, plan_of
 from ftprl.data.row_bytes import pieces, row_bytes
 from ftprl.data.source import check_here
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+_PAGE_ROWS = 16  # a page has as many bytes as so many of the longest rows, at most
 _PIECE_BYTES = 1 << 24  # of rows that are converted together, and of a sample of texts
 _ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
 _NOUNS = {
@@ -89,6 +91,8 @@ class ColumnFile:
         size, rows = self._careful(lambda: self._size_of(group, columns), where)
         if self._max_row is not None and size > self._max_row * rows:
             raise self._too_long(where, f"{size} bytes in {rows} row{'s'[: rows != 1]}")
+        if (page := self._careful(lambda: self._large_page(group, columns), where)) is not None:
+            raise self._too_long(where, f"a page of {page} bytes")
         batches = self._careful(lambda: iter(self._batches(group, columns, threads)), where)
 
         def checked() -> pa.RecordBatch | None:
@@ -115,14 +119,28 @@ class ColumnFile:
         """Return the bytes of these columns in a part and its rows, as far as is known before it is decompressed."""
         if self._format != "parquet":
             return 0, 0
-        about, names, size = self._file.metadata.row_group(group), set(columns), 0
+        about = self._file.metadata.row_group(group)
         if about.total_byte_size <= min(_BATCH_BYTES, (self._max_row or _BATCH_BYTES) * about.num_rows):
             return int(about.total_byte_size), int(about.num_rows)
-        for chunk in map(about.column, range(about.num_columns)):
-            steps = chunk.path_in_schema.split(".")
-            if any(".".join(steps[:at]) in names for at in range(1, len(steps) + 1)):
-                size += chunk.total_uncompressed_size
-        return size, int(about.num_rows)
+        return sum(int(chunk.total_uncompressed_size) for chunk in _chunks(about, columns)), int(about.num_rows)
+
+    def _large_page(self, group: int, columns: Sequence[str]) -> int | None:
+        """Return the bytes of a page of Parquet that must have a row that is too long, if writers end pages soon.
+
+        They do so at about 1 MB, but look at the size only after every thousand rows or so.
+        """
+        if self._format != "parquet" or self._max_row is None:
+            return None
+        about, most = self._file.metadata.row_group(group), max(_BATCH_BYTES, _PAGE_ROWS * self._max_row)
+        if about.total_byte_size <= most:
+            return None
+        for chunk in _chunks(about, columns):
+            if chunk.total_uncompressed_size > most:
+                first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+                for size in page_sizes(self._raw, first, first + chunk.total_compressed_size):
+                    if size > most:
+                        return size
+        return None
 
     def _batches(self, group: int, columns: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -159,6 +177,15 @@ class ColumnFile:
     def close(self) -> None:
         """Close the file."""
         self._raw.close()
+
+
+def _chunks(group: Any, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield what Parquet's metadata says of some columns, named with the fields within them, in a row group."""
+    names = set(columns)
+    for chunk in map(group.column, range(group.num_columns)):
+        steps = chunk.path_in_schema.split(".")
+        if any(".".join(steps[:at]) in names for at in range(1, len(steps) + 1)):
+            yield chunk
 
 
 def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:

@@ -68,9 +68,8 @@ def _widths(cells: Any) -> Widths:
     if isinstance(cells, pa.ExtensionArray):
         return _widths(cells.storage)
     if types.is_run_end_encoded(type):
-        at = np.searchsorted(cells.run_ends.to_numpy(), cells.offset + np.arange(len(cells)), "right")
-        runs: NDArray[np.int64] = np.broadcast_to(_widths(cells.values), len(cells.values))
-        return runs[at]
+        runs = np.searchsorted(cells.run_ends.to_numpy(), cells.offset + np.arange(len(cells)), "right")
+        return np.asarray(np.broadcast_to(_widths(cells.values), len(cells.values))[runs])
     if types.is_dictionary(type):
         entries = np.broadcast_to(_widths(cells.dictionary), len(cells.dictionary))
         at = cells.indices.fill_null(0).to_numpy(zero_copy_only=False)

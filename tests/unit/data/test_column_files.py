@@ -18,6 +18,7 @@ import ftprl
 from ftprl import data
 from ftprl._core import feature_hash
 from ftprl.data import column_files
+from ftprl.data.parquet_pages import page_sizes
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
 from oracles.batches import rows_of
@@ -513,6 +514,43 @@ def test_long_rows_of_parquet_are_refused_before_they_are_decompressed(tmp_path:
 
     assert peak_of(refused) < 1_000_000
     ftprl.train(tmp_path / "a.parquet", label="y", bits=8, ignore="x", max_row=99_999, order="given")
+
+
+def test_large_pages_of_parquet_are_refused_before_they_are_decompressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few long rows among many short ones, which the mean of a row group does not show."""
+    monkeypatch.setattr(column_files, "_BATCH_BYTES", 1 << 20)
+    frame = pa.table({"y": [0, 1] * 5000, "x": ["a"] * 9999 + ["x" * 30_000_000]})
+    for dictionary in (False, True):
+        pq.write_table(frame, tmp_path / "a.parquet", compression="zstd", use_dictionary=dictionary)
+
+        def refused() -> None:
+            what = r"row group 0: expected a row of at most 99999 bytes, got a page of 3\d{7} bytes; raise max_row="
+            with pytest.raises(BadFormat, match=what):
+                ftprl.train(tmp_path / "a.parquet", label="y", bits=8, max_row=99_999)
+
+        assert peak_of(refused) < 3_000_000
+    with pytest.raises(
+        BadFormat, match="row group 0: row 9999: expected a row of at most 9999999 bytes, got one of 300000"
+    ):
+        ftprl.train(tmp_path / "a.parquet", label="y", bits=8, max_row=9_999_999)
+
+
+def test_sizes_of_pages_add_up_to_those_of_their_columns(tmp_path: Path) -> None:
+    frame = pa.table(
+        {"x": [f"{i % 700} {'z' * (i % 300)}" for i in range(20_000)], "y": [i / 7 for i in range(20_000)]}
+    )
+    for options in ({}, {"use_dictionary": False}, {"data_page_version": "2.0", "compression": "gzip"}):
+        pq.write_table(frame, tmp_path / "a.parquet", data_page_size=5000, **options)
+        about = pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0)
+        with (tmp_path / "a.parquet").open("rb") as file:
+            for chunk in map(about.column, range(2)):
+                first = chunk.dictionary_page_offset or chunk.data_page_offset
+                sizes = list(page_sizes(file, first, first + chunk.total_compressed_size))
+                headers = chunk.total_uncompressed_size - sum(sizes)
+                assert len(sizes) > 3
+                assert 10 * len(sizes) < headers < 1000 * len(sizes)  # a header has two texts
 
 
 @pytest.mark.parametrize("write", [write_parquet, write_arrow], ids=["parquet", "arrow"])
