@@ -6,6 +6,7 @@ import binascii
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
@@ -14,7 +15,7 @@ from ftprl.data import frames, nested, partitions
 from ftprl.data.columns import ColumnHead, ColumnSample, settle
 from ftprl.data.files import STDIN, is_uri, shown
 from ftprl.data.options import ReadingOptions
-from ftprl.data.parquet_pages import page_sizes
+from ftprl.data.parquet_pages import ColumnChunk, column_chunks, page_sizes
 from ftprl.data.plan import Plan, plan_of
 from ftprl.data.row_bytes import pieces, row_bytes
 from ftprl.data.source import check_here
@@ -67,12 +68,15 @@ class ColumnFile:
 
             file = pq.ParquetFile(self._raw, pre_buffer=False)
             self.schema = _with_categories(file.schema_arrow, file.metadata.metadata)
-            self._texts = _texts(file, file.schema_arrow.names if texts is None else texts)
+            self._file, self.groups = file, int(file.num_row_groups)
+            own = _texts(file.schema_arrow, file.schema_arrow.names if texts is None else texts)
+            large = self._large_columns() if own else set()
+            self._texts = [name for name in own if name not in large]
             if self._texts:
                 file = pq.ParquetFile(
                     self._raw, metadata=file.metadata, read_dictionary=list(self._texts), pre_buffer=False
                 )
-            self._file, self.groups = file, int(file.num_row_groups)
+            self._file = file
         elif self._format == "arrow":
             self._file = pa.ipc.open_file(self._raw)
             self.schema, self.groups = self._file.schema, int(self._file.num_record_batches)
@@ -122,7 +126,24 @@ class ColumnFile:
         about = self._file.metadata.row_group(group)
         if about.total_byte_size <= min(_BATCH_BYTES, (self._max_row or _BATCH_BYTES) * about.num_rows):
             return int(about.total_byte_size), int(about.num_rows)
-        return sum(int(chunk.total_uncompressed_size) for chunk in _chunks(about, columns)), int(about.num_rows)
+        return sum(chunk.uncompressed for chunk in self._chunks(group, columns)), int(about.num_rows)
+
+    @cached_property
+    def _all_chunks(self) -> list[list[ColumnChunk]]:
+        return column_chunks(self._raw)
+
+    def _chunks(self, group: int, columns: Sequence[str]) -> Iterator[ColumnChunk]:
+        """Yield the columns of a row group that have these names, and the fields within them."""
+        names = set(columns)
+        for chunk in self._all_chunks[group]:
+            if any(".".join(chunk.path[:at]) in names for at in range(1, len(chunk.path) + 1)):
+                yield chunk
+
+    def _large_columns(self) -> set[str]:
+        """Return the columns of Parquet that have more bytes in a row group than should be in memory together."""
+        about = [self._file.metadata.row_group(group).total_byte_size for group in range(self.groups)]
+        groups = [self._all_chunks[group] for group, size in enumerate(about) if size > _BATCH_BYTES]
+        return {".".join(chunk.path) for chunks in groups for chunk in chunks if chunk.uncompressed > _BATCH_BYTES}
 
     def _large_page(self, group: int, columns: Sequence[str]) -> int | None:
         """Return the bytes of a page of Parquet that must have a row that is too long, if writers end pages soon.
@@ -134,12 +155,10 @@ class ColumnFile:
         about, most = self._file.metadata.row_group(group), max(_BATCH_BYTES, _PAGE_ROWS * self._max_row)
         if about.total_byte_size <= most:
             return None
-        for chunk in _chunks(about, columns):
-            if chunk.total_uncompressed_size > most:
-                first = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
-                for size in page_sizes(self._raw, first, first + chunk.total_compressed_size):
-                    if size > most:
-                        return size
+        for chunk in self._chunks(group, columns):
+            sizes = page_sizes(self._raw, chunk) if chunk.uncompressed > most else ()
+            if (size := max(sizes, default=0)) > most:
+                return size
         return None
 
     def _batches(self, group: int, columns: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
@@ -179,15 +198,6 @@ class ColumnFile:
         self._raw.close()
 
 
-def _chunks(group: Any, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield what Parquet's metadata says of some columns, named with the fields within them, in a row group."""
-    names = set(columns)
-    for chunk in map(group.column, range(group.num_columns)):
-        steps = chunk.path_in_schema.split(".")
-        if any(".".join(steps[:at]) in names for at in range(1, len(steps) + 1)):
-            yield chunk
-
-
 def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:
     """A schema in which columns of numbers that were categories when they were written are so again.
 
@@ -211,25 +221,16 @@ def _with_categories(schema: pa.Schema, metadata: Any) -> pa.Schema:
     return schema
 
 
-def _texts(file: Any, columns: Sequence[str]) -> list[str]:
-    """Return those of some columns that are text, of few bytes in each row group.
+def _texts(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
+    """Return those of some columns that are text.
 
     Which of them the file has as dictionaries is not looked up: damaged numbers there would end the process.
     """
     from pyarrow import types
 
-    schema, about = file.schema_arrow, file.metadata
     names = set(schema.names)
     fields = [schema.field(name) for name in columns if name in names]
-    texts = [field.name for field in fields if types.is_string(field.type) or types.is_binary(field.type)]
-    groups = [about.row_group(at) for at in range(about.num_row_groups)]
-    large = [group for group in groups if group.total_byte_size > _BATCH_BYTES]
-    at = {about.schema.column(i).path: i for i in range(about.num_columns)} if large and texts else {}
-    return [
-        name
-        for name in texts
-        if all(group.column(at[name]).total_uncompressed_size <= _BATCH_BYTES for group in large if name in at)
-    ]
+    return [field.name for field in fields if types.is_string(field.type) or types.is_binary(field.type)]
 
 
 def _top(schema: pa.Schema, columns: Sequence[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ import ftprl
 from ftprl import data
 from ftprl._core import feature_hash
 from ftprl.data import column_files
-from ftprl.data.parquet_pages import page_sizes
+from ftprl.data.parquet_pages import column_chunks, page_sizes
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
 from oracles.batches import rows_of
@@ -545,10 +545,11 @@ def test_sizes_of_pages_add_up_to_those_of_their_columns(tmp_path: Path) -> None
         pq.write_table(frame, tmp_path / "a.parquet", data_page_size=5000, **options)
         about = pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0)
         with (tmp_path / "a.parquet").open("rb") as file:
-            for chunk in map(about.column, range(2)):
-                first = chunk.dictionary_page_offset or chunk.data_page_offset
-                sizes = list(page_sizes(file, first, first + chunk.total_compressed_size))
-                headers = chunk.total_uncompressed_size - sum(sizes)
+            for chunk, wanted in zip(column_chunks(file)[0], map(about.column, range(2)), strict=True):
+                assert ".".join(chunk.path) == wanted.path_in_schema
+                assert chunk.stop - chunk.start == wanted.total_compressed_size
+                sizes = list(page_sizes(file, chunk))
+                headers = wanted.total_uncompressed_size - sum(sizes)
                 assert len(sizes) > 3
                 assert 10 * len(sizes) < headers < 1000 * len(sizes)  # a header has two texts
 
