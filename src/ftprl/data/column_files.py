@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-_BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
 _PAGE_ROWS = 16  # a page has as many bytes as so many of the longest rows, at most
-_PIECE_BYTES = 1 << 24  # of rows that are converted together, and of a sample of texts
+PIECE_BYTES = 1 << 24  # of rows that are converted together, and of a sample of texts
 _ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
 _NOUNS = {
     "parquet": ("row group", "a Parquet file"),
@@ -93,7 +93,7 @@ class ColumnFile:
         """
         where, start = f"{self.part} {group}: ", 0
         size, rows = self._careful(lambda: self._size_of(group, columns), where)
-        if self._max_row is not None and size > self._max_row * rows:
+        if self._max_row is not None and size > self._max_row * max(1, rows):
             raise self._too_long(where, f"{size} bytes in {rows} row{'s'[: rows != 1]}")
         if (page := self._careful(lambda: self._large_page(group, columns), where)) is not None:
             raise self._too_long(where, f"a page of {page} bytes")
@@ -106,7 +106,7 @@ class ColumnFile:
             return batch
 
         while (batch := self._careful(checked, where)) is not None:
-            for piece, sizes in pieces(batch, _PIECE_BYTES):
+            for piece, sizes in pieces(batch, PIECE_BYTES):
                 long = np.flatnonzero(sizes > self._max_row) if self._max_row is not None else sizes[:0]
                 good = int(long[0]) if len(long) else len(sizes)
                 if good:
@@ -124,7 +124,7 @@ class ColumnFile:
         if self._format != "parquet":
             return 0, 0
         about = self._file.metadata.row_group(group)
-        if about.total_byte_size <= min(_BATCH_BYTES, (self._max_row or _BATCH_BYTES) * about.num_rows):
+        if about.total_byte_size <= min(BATCH_BYTES, (self._max_row or BATCH_BYTES) * max(1, about.num_rows)):
             return int(about.total_byte_size), int(about.num_rows)
         return sum(chunk.uncompressed for chunk in self._chunks(group, columns)), int(about.num_rows)
 
@@ -142,8 +142,8 @@ class ColumnFile:
     def _large_columns(self) -> set[str]:
         """Return the columns of Parquet that have more bytes in a row group than should be in memory together."""
         about = [self._file.metadata.row_group(group).total_byte_size for group in range(self.groups)]
-        groups = [self._all_chunks[group] for group, size in enumerate(about) if size > _BATCH_BYTES]
-        return {".".join(chunk.path) for chunks in groups for chunk in chunks if chunk.uncompressed > _BATCH_BYTES}
+        groups = [self._all_chunks[group] for group, size in enumerate(about) if size > BATCH_BYTES]
+        return {".".join(chunk.path) for chunks in groups for chunk in chunks if chunk.uncompressed > BATCH_BYTES}
 
     def _large_page(self, group: int, columns: Sequence[str]) -> int | None:
         """Return the bytes of a page of Parquet that must have a row that is too long, if writers end pages soon.
@@ -152,7 +152,7 @@ class ColumnFile:
         """
         if self._format != "parquet" or self._max_row is None:
             return None
-        about, most = self._file.metadata.row_group(group), max(_BATCH_BYTES, _PAGE_ROWS * self._max_row)
+        about, most = self._file.metadata.row_group(group), max(BATCH_BYTES, _PAGE_ROWS * self._max_row)
         if about.total_byte_size <= most:
             return None
         for chunk in self._chunks(group, columns):
@@ -167,7 +167,7 @@ class ColumnFile:
         if self._format == "parquet":
             width = sum(_ENTRY_BYTES if name in self._texts else _CELL_BYTES for name in columns)
             size, count = self._size_of(group, columns)
-            usual, fitting = max(4096, _BATCH_BYTES // max(1, width)), _BATCH_BYTES * count // max(1, size)
+            usual, fitting = max(4096, BATCH_BYTES // max(1, width)), BATCH_BYTES * count // max(1, size)
             rows = max(1, min(usual, fitting))
             yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=threads)
             return
@@ -405,7 +405,7 @@ def _first_rows(opened: ColumnFile, fields: Sequence[pa.Field], ignore: Sequence
         for batch in parts:
             batches.append(batch)
             size += int(row_bytes(batch).sum())
-            if sum(len(one) for one in batches) >= SAMPLE_ROWS or size >= _PIECE_BYTES:
+            if sum(len(one) for one in batches) >= SAMPLE_ROWS or size >= PIECE_BYTES:
                 break
     return dict(nested.flat_columns(pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS))) if batches else {}
 

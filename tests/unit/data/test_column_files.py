@@ -520,7 +520,7 @@ def test_large_pages_of_parquet_are_refused_before_they_are_decompressed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few long rows among many short ones, which the mean of a row group does not show."""
-    monkeypatch.setattr(column_files, "_BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(column_files, "BATCH_BYTES", 1 << 20)
     frame = pa.table({"y": [0, 1] * 5000, "x": ["a"] * 9999 + ["x" * 30_000_000]})
     for dictionary in (False, True):
         pq.write_table(frame, tmp_path / "a.parquet", compression="zstd", use_dictionary=dictionary)
@@ -563,8 +563,8 @@ def test_a_repeated_long_text_is_decoded_in_pieces(tmp_path: Path, write: Any) -
 
 
 def test_texts_of_many_bytes_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_files, "_BATCH_BYTES", 1 << 20)
-    monkeypatch.setattr(column_files, "_PIECE_BYTES", 1 << 19)
+    monkeypatch.setattr(column_files, "BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(column_files, "PIECE_BYTES", 1 << 19)
     rows, text = 800, "z" * 50_000  # 40 MB in a row group, without a dictionary
     frame = pa.table({"y": [0, 1] * (rows // 2), "x": [f"{i} {text}" for i in range(rows)]})
     pq.write_table(frame, tmp_path / "a.parquet", compression="zstd", use_dictionary=False, write_batch_size=1)
@@ -573,3 +573,11 @@ def test_texts_of_many_bytes_are_read_a_few_at_a_time(tmp_path: Path, monkeypatc
     assert peak_of(lambda: digest_of(tmp_path / "a.parquet", label="y", text="x", order="given")) < 15_000_000
     monkeypatch.undo()
     assert digest_of(tmp_path / "a.parquet", label="y", text="x", order="given") == wanted
+
+
+def test_a_row_group_without_rows_has_no_long_one(tmp_path: Path) -> None:
+    frame = pa.table({"y": [0, 1], "x": ["a", "bb"]})
+    with pq.ParquetWriter(tmp_path / "a.parquet", frame.schema) as out:
+        out.write_table(frame.slice(0, 0))
+        out.write_table(frame)
+    assert ftprl.train(tmp_path / "a.parquet", label="y", bits=8, max_row=100).rows == 2
