@@ -106,14 +106,14 @@ class ColumnFile:
             return batch
 
         while (batch := self._careful(checked, where)) is not None:
-            for piece, sizes in pieces(batch, PIECE_BYTES):
-                long = np.flatnonzero(sizes > self._max_row) if self._max_row is not None else sizes[:0]
-                good = int(long[0]) if len(long) else len(sizes)
-                if good:
-                    yield piece.slice(0, good)
-                if len(long):
+            for piece, sizes in pieces(batch, PIECE_BYTES, self._max_row):
+                if self._max_row is not None and sizes is not None and (sizes > self._max_row).any():
+                    good = int(np.argmax(sizes > self._max_row))
+                    if good:
+                        yield piece.slice(0, good)
                     raise self._too_long(f"{where}row {start + good}: ", f"one of {sizes[good]}")
-                start += good
+                yield piece
+                start += len(piece)
 
     def _too_long(self, where: str, found: str) -> BadFormat:
         what = f"expected a row of at most {self._max_row} bytes, got {found}; raise max_row=, or name the column in"

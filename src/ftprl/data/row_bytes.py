@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROWS = 1 << 20  # that are looked at together
+_SHORT = 1024  # so many short rows are few bytes
 Widths = NDArray[np.int64] | int  # of each cell; a number if all have it
 
 
@@ -29,18 +30,35 @@ def row_bytes(batch: pa.RecordBatch) -> NDArray[np.int64]:
     return sizes
 
 
-def pieces(batch: pa.RecordBatch, most: int) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
-    """Yield the rows of a batch in slices of at most `most` bytes or of one row, and the bytes of their rows."""
+def pieces(
+    batch: pa.RecordBatch, most: int, longest: int | None = None
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64] | None]]:
+    """Yield the rows of a batch in slices of at most `most` bytes or of one row, and the bytes of their rows.
+
+    Where no row can have more than `longest` bytes, and all are short, they are not counted one by one.
+    """
     for first in range(0, batch.num_rows, _ROWS):
         part = batch.slice(first, _ROWS)
-        sizes = row_bytes(part)
-        ends = np.cumsum(sizes + _reserve(part))
+        reserve, bound, sizes = _reserve(part), sum(map(_longest, part.columns)), None
+        if bound <= most // _SHORT and (longest is None or bound <= longest):
+            ends = np.arange(1, len(part) + 1) * (bound + reserve)
+        else:
+            sizes = row_bytes(part)
+            ends = np.cumsum(sizes + reserve)
         start, before = 0, 0
         while start < len(ends):
             stop = max(start + 1, int(np.searchsorted(ends, before + most, "right")))
             piece = part.slice(start, stop - start)
-            yield (piece if len(piece) == batch.num_rows else _compact(piece)), sizes[start:stop]
+            whole = piece if len(piece) == batch.num_rows else _compact(piece)
+            yield whole, None if sizes is None else sizes[start:stop]
             start, before = stop, int(ends[stop - 1])
+
+
+def _longest(cells: Any) -> int:
+    """Return the bytes of the longest cell or entry of a dictionary."""
+    from pyarrow import types
+
+    return int(np.max(_widths(cells.dictionary if types.is_dictionary(cells.type) else cells), initial=0))
 
 
 def _reserve(batch: pa.RecordBatch) -> int:
