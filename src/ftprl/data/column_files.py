@@ -116,8 +116,8 @@ class ColumnFile:
                 start += len(piece)
 
     def _too_long(self, where: str, found: str) -> BadFormat:
-        what = f"expected a row of at most {self._max_row} bytes, got {found}; raise max_row=, or name the column in"
-        return BadFormat(f"{shown(self._file_name)}: {where}{what} ignore=.", option=("max_row", "ignore"))
+        what = f"expected a row of at most {self._max_row} bytes, got {found}; raise max_row="
+        return BadFormat(f"{shown(self._file_name)}: {where}{what}.", option="max_row")
 
     def _size_of(self, group: int, columns: Sequence[str]) -> tuple[int, int]:
         """Return the bytes of these columns in a part and its rows, as far as is known before it is decompressed."""

@@ -71,3 +71,15 @@ def test_the_quantile_that_is_asked_for_is_measured(
         assert run(["evaluate", "quantile", "numbers.csv", "--json", *more]) == 0
         values.append(json.loads(capsys.readouterr().out)["metrics"])
     assert values[0] == values[1] != values[2] == values[3]
+
+
+@pytest.mark.parametrize("command", ["predict two two.parquet", "train two.parquet --label y -o x"])
+def test_max_row_is_not_ignored_in_files_of_columns(
+    folder: Path, command: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert run([*command.split(), "--max-row", "8"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("ftprl: two.parquet: row group 0: ")
+    assert "expected a row of at most 8 bytes, got " in last
+    assert last.endswith("; raise --max-row.")
