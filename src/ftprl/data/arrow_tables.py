@@ -9,8 +9,10 @@ import sys
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from ftprl.data import nested
 from ftprl.data.files import shown
-from ftprl.errors import InvalidInput
+from ftprl.data.parts import ORIGIN
+from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,12 +117,28 @@ def _with_texts(table: pa.Table, data: Any) -> pa.Table:
 
 
 def table_of_stream(data: Any) -> pa.Table:
-    """Whatever has Arrow's interface; of Polars, whole numbers of 128 bits are read as floating-point numbers."""
+    """Return the table of what has Arrow's interface, with its memory checked as that of files is."""
+    import pyarrow as pa
+
+    table = _table_of_stream(data)
+    try:
+        for batch in table.to_batches():
+            nested.check_cells(batch)
+    except pa.ArrowException as error:
+        what = shown(" ".join(str(error).split()))[:160]
+        raise BadFormat(
+            f"{ORIGIN}: expected a valid {type(data).__name__}, got damaged memory ({what}); make it anew."
+        ) from None
+    return table
+
+
+def _table_of_stream(data: Any) -> pa.Table:
+    """Return the table; of Polars, whole numbers of 128 bits are read as floating-point numbers."""
     import pyarrow as pa
 
     objects = _polars_columns(data, "Object")
     if objects:  # the cells that it has for them are addresses
-        table = table_of_stream(data.drop(objects))
+        table = _table_of_stream(data.drop(objects))
         for name in objects:
             mark = {NO_TEXT_OF: b"Python objects"}
             nothing = pa.nulls(data.height, pa.month_day_nano_interval())
@@ -137,7 +155,7 @@ def table_of_stream(data: Any) -> pa.Table:
         if wide:
             import polars as pl
 
-            return table_of_stream(data.with_columns(pl.col(wide).cast(pl.Float64)))
+            return _table_of_stream(data.with_columns(pl.col(wide).cast(pl.Float64)))
         raise _refusal(data, error) from None
 
 

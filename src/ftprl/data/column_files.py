@@ -6,13 +6,18 @@ import binascii
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, final
+
+import numpy as np
 
 from ftprl.data import frames, nested, partitions
 from ftprl.data.columns import ColumnHead, ColumnSample, settle
 from ftprl.data.files import STDIN, is_uri, shown
-from ftprl.data.options import LONGEST_USUAL_ROW, ReadingOptions
+from ftprl.data.options import ReadingOptions
+from ftprl.data.parquet_pages import ColumnChunk, column_chunks, page_sizes
 from ftprl.data.plan import Plan, plan_of
+from ftprl.data.row_bytes import pieces, row_bytes
 from ftprl.data.source import check_here
 from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, known_columns, named_columns
@@ -22,7 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-_BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
+_PAGE_ROWS = 16  # a page has as many bytes as so many of the longest rows, at most
+PIECE_BYTES = 1 << 24  # of rows that are converted together, and of a sample of texts
 _ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
 _NOUNS = {
     "parquet": ("row group", "a Parquet file"),
@@ -35,24 +42,25 @@ _NOUNS = {
 class ColumnFile:
     """An open file of columns, whose parts are read one by one; `part` is what these are called.
 
-    Texts of Parquet in `categories` (None: all) are read as dictionaries: repeated ones are in memory once.
+    Texts of Parquet in `texts` (None: all) are read as dictionaries: repeated ones are in memory once, but so are all
+    others of a row group, which must not be many bytes. A row of more than `max_row` bytes is refused.
     """
 
-    def __init__(self, file: str, format: str, categories: Sequence[str] | None = ()) -> None:
-        self._file_name, self._format = file, format
+    def __init__(self, file: str, format: str, texts: Sequence[str] | None = (), *, max_row: int | None = None) -> None:
+        self._file_name, self._format, self._max_row = file, format, max_row
         self.part, self._noun = _NOUNS[format]
         if file == STDIN:
             raise InvalidInput(f"data needs the path of {self._noun}, got standard input; save it to a file first.")
         self._raw = _opened(file)
         self._texts: Sequence[str] = ()
         try:
-            self._careful(lambda: self._open(categories))
+            self._careful(lambda: self._open(texts))
             self._careful(lambda: [field.name for field in nested.flat_fields(self.schema)])  # some may be no UTF-8
         except BaseException:
             self._raw.close()
             raise
 
-    def _open(self, categories: Sequence[str] | None) -> None:
+    def _open(self, texts: Sequence[str] | None) -> None:
         import pyarrow as pa
 
         if self._format == "parquet":
@@ -60,12 +68,15 @@ class ColumnFile:
 
             file = pq.ParquetFile(self._raw, pre_buffer=False)
             self.schema = _with_categories(file.schema_arrow, file.metadata.metadata)
-            self._texts = _texts(file.schema_arrow, file.schema_arrow.names if categories is None else categories)
+            self._file, self.groups = file, int(file.num_row_groups)
+            own = _texts(file.schema_arrow, file.schema_arrow.names if texts is None else texts)
+            large = self._large_columns() if own else set()
+            self._texts = [name for name in own if name not in large]
             if self._texts:
                 file = pq.ParquetFile(
                     self._raw, metadata=file.metadata, read_dictionary=list(self._texts), pre_buffer=False
                 )
-            self._file, self.groups = file, int(file.num_row_groups)
+            self._file = file
         elif self._format == "arrow":
             self._file = pa.ipc.open_file(self._raw)
             self.schema, self.groups = self._file.schema, int(self._file.num_record_batches)
@@ -76,8 +87,16 @@ class ColumnFile:
             self.schema, self.groups = self._file.schema, int(self._file.nstripes)
 
     def batches(self, group: int, columns: Sequence[str], *, threads: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part: of these columns, named as `nested.flat_fields` names them."""
-        where = f"{self.part} {group}: "
+        """Yield the rows of a part: of these columns, named as `nested.flat_fields` names them.
+
+        Batches are cut where their texts, of dictionaries too, have many bytes: other cells are converted as a whole.
+        """
+        where, start = f"{self.part} {group}: ", 0
+        size, rows = self._careful(lambda: self._size_of(group, columns), where)
+        if self._max_row is not None and size > self._max_row * max(1, rows):
+            raise self._too_long(where, f"{size} bytes in {rows} row{'s'[: rows != 1]}")
+        if (page := self._careful(lambda: self._large_page(group, columns), where)) is not None:
+            raise self._too_long(where, f"a page of {page} bytes")
         batches = self._careful(lambda: iter(self._batches(group, columns, threads)), where)
 
         def checked() -> pa.RecordBatch | None:
@@ -87,14 +106,69 @@ class ColumnFile:
             return batch
 
         while (batch := self._careful(checked, where)) is not None:
-            yield batch
+            for piece, sizes in pieces(batch, PIECE_BYTES, self._max_row):
+                if self._max_row is not None and sizes is not None and (sizes > self._max_row).any():
+                    good = int(np.argmax(sizes > self._max_row))
+                    if good:
+                        yield piece.slice(0, good)
+                    raise self._too_long(f"{where}row {start + good}: ", f"one of {sizes[good]}")
+                yield piece
+                start += len(piece)
+
+    def _too_long(self, where: str, found: str) -> BadFormat:
+        what = f"expected a row of at most {self._max_row} bytes, got {found}; raise max_row="
+        return BadFormat(f"{shown(self._file_name)}: {where}{what}.", option="max_row")
+
+    def _size_of(self, group: int, columns: Sequence[str]) -> tuple[int, int]:
+        """Return the bytes of these columns in a part and its rows, as far as is known before it is decompressed."""
+        if self._format != "parquet":
+            return 0, 0
+        about = self._file.metadata.row_group(group)
+        if about.total_byte_size <= min(BATCH_BYTES, (self._max_row or BATCH_BYTES) * max(1, about.num_rows)):
+            return int(about.total_byte_size), int(about.num_rows)
+        return sum(chunk.uncompressed for chunk in self._chunks(group, columns)), int(about.num_rows)
+
+    @cached_property
+    def _all_chunks(self) -> list[list[ColumnChunk]]:
+        return column_chunks(self._raw)
+
+    def _chunks(self, group: int, columns: Sequence[str]) -> Iterator[ColumnChunk]:
+        """Yield the columns of a row group that have these names, and the fields within them."""
+        names = set(columns)
+        for chunk in self._all_chunks[group]:
+            if any(".".join(chunk.path[:at]) in names for at in range(1, len(chunk.path) + 1)):
+                yield chunk
+
+    def _large_columns(self) -> set[str]:
+        """Return the columns of Parquet that have more bytes in a row group than should be in memory together."""
+        about = [self._file.metadata.row_group(group).total_byte_size for group in range(self.groups)]
+        groups = [self._all_chunks[group] for group, size in enumerate(about) if size > BATCH_BYTES]
+        return {".".join(chunk.path) for chunks in groups for chunk in chunks if chunk.uncompressed > BATCH_BYTES}
+
+    def _large_page(self, group: int, columns: Sequence[str]) -> int | None:
+        """Return the bytes of a page of Parquet that must have a row that is too long, if writers end pages soon.
+
+        They do so at about 1 MB, but look at the size only after every thousand rows or so.
+        """
+        if self._format != "parquet" or self._max_row is None:
+            return None
+        about, most = self._file.metadata.row_group(group), max(BATCH_BYTES, _PAGE_ROWS * self._max_row)
+        if about.total_byte_size <= most:
+            return None
+        for chunk in self._chunks(group, columns):
+            sizes = page_sizes(self._raw, chunk) if chunk.uncompressed > most else ()
+            if (size := max(sizes, default=0)) > most:
+                return size
+        return None
 
     def _batches(self, group: int, columns: Sequence[str], threads: bool) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         if self._format == "parquet":
             width = sum(_ENTRY_BYTES if name in self._texts else _CELL_BYTES for name in columns)
-            rows = max(4096, _BATCH_BYTES // max(1, width))
+            size, count = self._size_of(group, columns)
+            usual, fitting = max(4096, BATCH_BYTES // max(1, width)), BATCH_BYTES * count // max(1, size)
+            rows = max(1, min(usual, fitting))
             yield from self._file.iter_batches(rows, row_groups=[group], columns=list(columns), use_threads=threads)
             return
         top = list(dict.fromkeys(_top(self.schema, columns)))
@@ -111,6 +185,8 @@ class ColumnFile:
 
         try:
             return step()
+        except MemoryError:
+            raise
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             what = shown(" ".join(str(error).split()))[:160]
             raise BadFormat(
@@ -212,8 +288,8 @@ class FileTables(TableReader):
     ) -> Iterator[TableRows]:
         file, name, kinds = self.files[number], shown(self.files[number]), self.plan.kinds or {}
         other = "numeric" if self.plan.is_open else "ignore"
-        categories = [name for name, kind in kinds.items() if kind == "categorical"]
-        with closing(ColumnFile(file, self.plan.format, categories)) as opened:
+        texts = [name for name, kind in kinds.items() if kind != "ignore"]
+        with closing(ColumnFile(file, self.plan.format, texts, max_row=self.plan.max_row)) as opened:
             keys = {key: one for key, one in partitions.keys_of(file).items() if key not in opened.schema.names}
             flat_schema(opened, name)  # refuses columns that occur twice
             names = nested.fitted_names(opened.schema, kinds)
@@ -260,13 +336,11 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
     options.refuse(("sep", "quote"), f" is for CSV and TSV files, {why}")
     if not options.header:
         raise InvalidInput(f"header=False is for CSV and TSV files, {why}", option="header")
-    if options.max_row != LONGEST_USUAL_ROW:
-        raise InvalidInput(f"max_row= is for files of text, {why}", option="max_row")
     named, plan = named_columns(options), plan_of(options, options.format)
     columns, name, shapes = known_columns(options, named), shown(files[0]), dict[str, str]()
     try:
         if columns is None:
-            heads = _heads(files, options.format, named)
+            heads = _heads(files, options, named)
             shapes = frames.shapes_of(heads)
             columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
     except InvalidInput as error:
@@ -277,20 +351,25 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
     return TableSource(FileTables(files, plan, shapes), files)
 
 
-def _heads(files: tuple[str, ...], format: str, named: NamedColumns) -> list[ColumnHead]:
+def _heads(files: tuple[str, ...], options: ReadingOptions, named: NamedColumns) -> list[ColumnHead]:
     """What is known of the columns by the first file."""
-    with closing(ColumnFile(files[0], format, None)) as opened:
+    with closing(_with_texts(files[0], options)) as opened:
         fields = flat_schema(opened, shown(files[0]))
         first = _first_rows(opened, fields, named.ignore)
         keys = [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
-        heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], format)))
+        heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], options)))
         return heads + [_head_of_folders(key, files) for key in keys]
 
 
-def _other_heads(files: Sequence[str], format: str) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
+def _with_texts(file: str, options: ReadingOptions) -> ColumnFile:
+    assert options.format is not None
+    return ColumnFile(file, options.format, None, max_row=int(options.max_row))
+
+
+def _other_heads(files: Sequence[str], options: ReadingOptions) -> Iterator[tuple[list[pa.Field], frames.FirstCells]]:
     """The columns of other files, and what reads the first cells of some of them."""
     for file in files:
-        with closing(ColumnFile(file, format, None)) as opened:
+        with closing(_with_texts(file, options)) as opened:
             fields = flat_schema(opened, shown(file))
 
             def cells(chosen: list[pa.Field], opened: ColumnFile = opened) -> dict[str, Any]:
@@ -319,13 +398,14 @@ def _first_rows(opened: ColumnFile, fields: Sequence[pa.Field], ignore: Sequence
 
     left_out = [field.name for field in fields if any(f"{field.name}.".startswith(f"{name}.") for name in ignore)]
     columns = [field.name for field in fields if field.name not in left_out]
-    batches: list[pa.RecordBatch] = []
+    batches, size = list[pa.RecordBatch](), 0
     groups = range(opened.groups if columns else 0)
     parts = (batch for group in groups for batch in opened.batches(group, columns))
     with contextlib.suppress(BadFormat):  # what is damaged is reported when it is read
         for batch in parts:
             batches.append(batch)
-            if sum(len(one) for one in batches) >= SAMPLE_ROWS:
+            size += int(row_bytes(batch).sum())
+            if sum(len(one) for one in batches) >= SAMPLE_ROWS or size >= PIECE_BYTES:
                 break
     return dict(nested.flat_columns(pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS))) if batches else {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data.files import shown
@@ -218,6 +219,7 @@ def check_cells(batch: pa.RecordBatch) -> None:
             cells.view(_as_bytes(cells.type)).validate(full=True)
 
 
+@lru_cache(1024)  # tables of one row come with the same types again and again
 def _as_bytes(type: pa.DataType) -> pa.DataType:
     """Return a type with bytes in place of text."""
     import pyarrow as pa

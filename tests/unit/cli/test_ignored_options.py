@@ -42,9 +42,7 @@ CASES = {
     "compare two two --data two.csv --tau 0.3": "--tau needs --loss quantile, got --tau 0.3 and --loss logistic",
     "evaluate two two.jsonl --no-header": "--no-header is for CSV and TSV files, got JSON lines; drop it",
     "evaluate two two.parquet --no-header": "--no-header is for CSV and TSV files, got the format parquet; drop it",
-    "predict two two.parquet --max-row 10": "--max-row is for files of text, got the format parquet; drop it",
     "train two.jsonl --label y --no-header -o x": "--no-header is for CSV and TSV files, got JSON lines; drop it",
-    "train two.parquet --label y --max-row 10 -o x": "--max-row is for files of text, got the format parquet; drop it",
     "inspect two --row a,1 --top 3": "--top is for the largest weights, got --row as well; drop one",
     "inspect two --row a,1 --match c*": "--match is for the largest weights, got --row as well; drop one",
     "inspect two --export w.csv --match c*": "--match is for the largest weights, got --export as well; drop one",
@@ -73,3 +71,15 @@ def test_the_quantile_that_is_asked_for_is_measured(
         assert run(["evaluate", "quantile", "numbers.csv", "--json", *more]) == 0
         values.append(json.loads(capsys.readouterr().out)["metrics"])
     assert values[0] == values[1] != values[2] == values[3]
+
+
+@pytest.mark.parametrize("command", ["predict two two.parquet", "train two.parquet --label y -o x"])
+def test_max_row_is_not_ignored_in_files_of_columns(
+    folder: Path, command: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert run([*command.split(), "--max-row", "8"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("ftprl: two.parquet: row group 0: ")
+    assert "expected a row of at most 8 bytes, got " in last
+    assert last.endswith("; raise --max-row.")

@@ -140,3 +140,33 @@ def test_uuids_are_categories_when_named() -> None:
     with pytest.raises(InvalidInput, match=r"got extension<arrow\.uuid>; pass it with ignore=, or with categorical="):
         features(table)
     assert len(features(table, categorical="c")) == 2
+
+
+def damaged(name: str) -> pa.Array:
+    """Return an array whose offsets or entries point outside its memory, as a faulty producer makes it."""
+    offsets = pa.py_buffer(np.array([0, 1, 1 << 30, 3], np.int32))
+    if name == "texts":
+        return pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"abc"))
+    if name == "lists":
+        return pa.ListArray.from_buffers(pa.list_(pa.int64()), 3, [None, offsets], children=[pa.array([1, 2, 3])])
+    return pa.DictionaryArray.from_arrays(pa.array([0, 1, 1 << 30]), pa.array(["a", "b"]), safe=False)
+
+
+@pytest.mark.parametrize("name", ["texts", "lists", "entries"])
+def test_damaged_memory_is_refused(name: str) -> None:
+    """Once it ended the process."""
+    bad = pa.table({"x": damaged(name), "y": [0, 1, 0]})
+    whole = [[1], [2], [3]] if name == "lists" else ["a", "b", "a"]
+    model = ftprl.train(pa.table({"x": whole, "y": [0, 1, 0]}), label="y", bits=8).model
+    batch = bad.to_batches()[0]
+    for step in (
+        lambda: ftprl.train(bad, label="y", bits=8),
+        lambda: ftprl.train(batch, label="y", bits=8),
+        lambda: ftprl.train([bad.slice(0, 0), bad], label="y", bits=8),
+        lambda: model.predict(bad),
+        lambda: model.predict(batch),
+    ):
+        with pytest.raises(
+            BadFormat, match=r"^<memory>: expected a valid \w+, got damaged memory \(.*\); make it anew\.$"
+        ):
+            step()

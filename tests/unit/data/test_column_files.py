@@ -17,6 +17,8 @@ from pyarrow import feather, orc
 import ftprl
 from ftprl import data
 from ftprl._core import feature_hash
+from ftprl.data import column_files
+from ftprl.data.parquet_pages import column_chunks, page_sizes
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
 from oracles.batches import rows_of
@@ -468,3 +470,114 @@ def test_a_repeated_long_text_is_in_memory_once(tmp_path: Path) -> None:
     finally:
         pa.set_memory_pool(usual)
     assert 0 < pool.max_memory() < rows * len(text) // 2
+
+
+ROW_OF = {write_parquet: "row group 0: row 2", write_arrow: "record batch 0: row 2", write_orc: "stripe 0: row 2"}
+
+
+@pytest.mark.parametrize("write", ROW_OF, ids=lambda write: str(write.__name__))
+def test_a_row_of_more_bytes_than_max_row_is_refused_as_in_files_of_text(tmp_path: Path, write: Any) -> None:
+    texts = ["a b"] * 20
+    texts[2] = "c" * 992
+    path = write(pa.table({"y": [0, 1] * 10, "x": texts, "z": ["d" * 2000] * 20}), tmp_path / "a")
+    for kind in ("text", "categorical"):
+        options: dict[str, Any] = {"label": "y", kind: "x", "bits": 8, "ignore": "z", "order": "given"}
+        assert ftprl.train(path, **options, max_row=1000).rows == 20  # 8 bytes are the label's
+        what = rf"a\.\w+: {ROW_OF[write]}: expected a row of at most 999 bytes, got one of 1000; raise max_row="
+        for bad in ("raise", "skip"):  # of text that is so, too: nobody knows where its next row begins
+            with pytest.raises(BadFormat, match=what):
+                ftprl.train(path, **options, max_row=999, on_bad_row=bad, checkpoint=tmp_path / "c", every=2)
+            assert ftprl.load(tmp_path / "c").checkpoint["state"]["rows"] == 2  # type: ignore[index]
+            (tmp_path / "c").unlink()
+
+
+def peak_of(step: Any) -> int:
+    """Return the most bytes that pyarrow had during a step."""
+    usual, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        step()
+    finally:
+        pa.set_memory_pool(usual)
+    return int(pool.max_memory())
+
+
+def test_long_rows_of_parquet_are_refused_before_they_are_decompressed(tmp_path: Path) -> None:
+    frame = pa.table({"y": [0, 1], "x": ["x" * 30_000_000, "a"]})
+    pq.write_table(frame, tmp_path / "a.parquet", compression="zstd")
+
+    def refused() -> None:
+        with pytest.raises(
+            BadFormat, match=r"row group 0: expected a row of at most 99999 bytes, got \d+ bytes in 2 r"
+        ):
+            ftprl.train(tmp_path / "a.parquet", label="y", bits=8, max_row=99_999)
+
+    assert peak_of(refused) < 1_000_000
+    ftprl.train(tmp_path / "a.parquet", label="y", bits=8, ignore="x", max_row=99_999, order="given")
+
+
+def test_large_pages_of_parquet_are_refused_before_they_are_decompressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few long rows among many short ones, which the mean of a row group does not show."""
+    monkeypatch.setattr(column_files, "BATCH_BYTES", 1 << 20)
+    frame = pa.table({"y": [0, 1] * 5000, "x": ["a"] * 9999 + ["x" * 30_000_000]})
+    for dictionary in (False, True):
+        pq.write_table(frame, tmp_path / "a.parquet", compression="zstd", use_dictionary=dictionary)
+
+        def refused() -> None:
+            what = r"row group 0: expected a row of at most 99999 bytes, got a page of 3\d{7} bytes; raise max_row="
+            with pytest.raises(BadFormat, match=what):
+                ftprl.train(tmp_path / "a.parquet", label="y", bits=8, max_row=99_999)
+
+        assert peak_of(refused) < 3_000_000
+    with pytest.raises(
+        BadFormat, match="row group 0: row 9999: expected a row of at most 9999999 bytes, got one of 300000"
+    ):
+        ftprl.train(tmp_path / "a.parquet", label="y", bits=8, max_row=9_999_999)
+
+
+def test_sizes_of_pages_add_up_to_those_of_their_columns(tmp_path: Path) -> None:
+    frame = pa.table(
+        {"x": [f"{i % 700} {'z' * (i % 300)}" for i in range(20_000)], "y": [i / 7 for i in range(20_000)]}
+    )
+    for options in ({}, {"use_dictionary": False}, {"data_page_version": "2.0", "compression": "gzip"}):
+        pq.write_table(frame, tmp_path / "a.parquet", data_page_size=5000, **options)
+        about = pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0)
+        with (tmp_path / "a.parquet").open("rb") as file:
+            for chunk, wanted in zip(column_chunks(file)[0], map(about.column, range(2)), strict=True):
+                assert ".".join(chunk.path) == wanted.path_in_schema
+                assert chunk.stop - chunk.start == wanted.total_compressed_size
+                sizes = list(page_sizes(file, chunk))
+                headers = wanted.total_uncompressed_size - sum(sizes)
+                assert len(sizes) > 3
+                assert 10 * len(sizes) < headers < 1000 * len(sizes)  # a header has two texts
+
+
+@pytest.mark.parametrize("write", [write_parquet, write_arrow], ids=["parquet", "arrow"])
+def test_a_repeated_long_text_is_decoded_in_pieces(tmp_path: Path, write: Any) -> None:
+    rows, text = 2000, "z" * 50_000  # 100 MB, which a column of texts needs as such
+    cells = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
+    path = write(pa.table({"y": [0, 1] * (rows // 2), "x": cells}), tmp_path / "a")
+    assert peak_of(lambda: ftprl.train(path, label="y", text="x", bits=8, order="given")) < rows * len(text) * 0.8
+
+
+def test_texts_of_many_bytes_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_files, "BATCH_BYTES", 1 << 20)
+    monkeypatch.setattr(column_files, "PIECE_BYTES", 1 << 19)
+    rows, text = 800, "z" * 50_000  # 40 MB in a row group, without a dictionary
+    frame = pa.table({"y": [0, 1] * (rows // 2), "x": [f"{i} {text}" for i in range(rows)]})
+    pq.write_table(frame, tmp_path / "a.parquet", compression="zstd", use_dictionary=False, write_batch_size=1)
+    del frame
+    wanted = digest_of(tmp_path / "a.parquet", label="y", text="x", order="given")
+    assert peak_of(lambda: digest_of(tmp_path / "a.parquet", label="y", text="x", order="given")) < 15_000_000
+    monkeypatch.undo()
+    assert digest_of(tmp_path / "a.parquet", label="y", text="x", order="given") == wanted
+
+
+def test_a_row_group_without_rows_has_no_long_one(tmp_path: Path) -> None:
+    frame = pa.table({"y": [0, 1], "x": ["a", "bb"]})
+    with pq.ParquetWriter(tmp_path / "a.parquet", frame.schema) as out:
+        out.write_table(frame.slice(0, 0))
+        out.write_table(frame)
+    assert ftprl.train(tmp_path / "a.parquet", label="y", bits=8, max_row=100).rows == 2
