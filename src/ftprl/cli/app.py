@@ -116,6 +116,8 @@ def _with_option(message: str, args: list[str]) -> str:
 
         return of_pairs(file)
     for option, value in itertools.pairwise(args):
+        if option == "--receipt" and (file == value or "files of one format" in message) and value.endswith(".json"):
+            return f"--receipt takes no value, got {value!r}; train, then write it with ftprl certify MODEL -o {value}"
         if option in _OF_FILES and message.startswith(f"{value}: "):
             return f"{option} {message}"
     return message
@@ -124,6 +126,7 @@ def _with_option(message: str, args: list[str]) -> str:
 def _usage(error: Any, args: list[str]) -> str:
     """Return what was typed wrong, with the value, which Click may leave out, and where the right way is shown."""
     message = " ".join(error.format_message().split()).rstrip(".")
+    rule = getattr(getattr(getattr(error, "param", None), "entry", None), "rule", None)
     if isinstance(error, click.NoSuchOption):
         message = f"No such option: {error.option_name}" + _instead(error, args)
     names = getattr(getattr(error, "param", None), "opts", [])
@@ -131,6 +134,8 @@ def _usage(error: Any, args: list[str]) -> str:
     if values and isinstance(error, click.MissingParameter):  # another option took its name, as in --cache -o model
         before = args[args.index(values[-1]) - 2 :]
         message = f"Option {before[0]!r} requires an argument, got {before[1]!r}"
+    elif values and rule is not None:  # no number, or no whole one
+        return f"{names[0]} needs {rule.wanted}, got {values[-1]!r:.60}; {rule.remedy}."
     elif values and repr(values[-1]) not in message:
         message += f", got {values[-1]!r}"
     path = " ".join(["ftprl", *(word for word in args[:1] if word in COMMANDS)])

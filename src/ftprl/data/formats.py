@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack, final
 
-from ftprl.data.files import expand, shown, suffixes
+from ftprl.data.files import expand, mistaken, shown, suffixes
 from ftprl.data.ngrams import NAMES
 from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, SEPARATORS, TABLES, OpenOptions, ReadingOptions
 from ftprl.data.parts import Parts, as_data
 from ftprl.data.protocol import Source
-from ftprl.errors import InvalidInput
+from ftprl.errors import BadFormat, InvalidInput
 from ftprl.options.keywords import complete, has_keywords
 
 
@@ -44,7 +44,7 @@ class ObjectFormat(NamedTuple):
 FILE_FORMATS = (
     FileFormat("arrow", (".arrow", ".feather", ".ipc"), "ftprl.data.column_files"),
     FileFormat("csv", (".csv",), "ftprl.data.tables"),
-    FileFormat(JSON_LINES, (".jsonl", ".ndjson"), "ftprl.data.json_lines"),
+    FileFormat(JSON_LINES, (".jsonl", ".ndjson", ".json"), "ftprl.data.json_lines"),
     FileFormat("libsvm", (".libsvm", ".svm", ".svmlight"), "ftprl.data.text"),
     FileFormat("orc", (".orc",), "ftprl.data.column_files"),
     FileFormat("parquet", (".parquet", ".parq", ".pq"), "ftprl.data.column_files"),
@@ -161,6 +161,13 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
         return _settings_for_object(reading, _object_format(data))
     named = None if format is not None else BY_SUFFIX.get(suffixes(expand(data)[0])[0])
     wanted = format if named is None else named.name
+    is_table = kept in TABLES and kept not in (FRAME, RECORDS)
+    if (is_table and wanted in ("vw", "libsvm")) or (kept in ("vw", "libsvm") and wanted in ("csv", "tsv")):
+        raise InvalidInput(
+            f"{shown(expand(data)[0])}: expected {kept}, the format of the model's data, got {wanted}; pass other"
+            f" files, or format={kept} if the name misleads.",
+            option="format",
+        )
     if kept == ARRAYS and wanted != "libsvm":
         raise InvalidInput(
             "data needs the features of the model, which has numbers for them and no names, got files;"
@@ -290,6 +297,8 @@ def _format_of(files: Sequence[str], format: str | None) -> FileFormat:
     by_file = {file: BY_SUFFIX.get(suffixes(file)[0]) for file in files}
     for file, known in by_file.items():
         if known is None:
+            if found := mistaken(file):
+                raise BadFormat(f"{shown(file)}: expected rows of data, got {found}; pass the data.")
             raise InvalidInput(
                 f"{shown(file)}: the format cannot be inferred from the name; pass one of"
                 f" {', '.join(names)} with format=.",

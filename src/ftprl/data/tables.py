@@ -119,6 +119,8 @@ def read_header(stream: Stream, dialect: Dialect, block_size: int, max_row: int,
             + (f" pass sep={cuts[0]!r}" if cuts else " close it, or pass another quote= or sep="),
             option=("quote", "sep"),
         )
+    if fields == [b""]:
+        raise BadFormat(f"{stream.name}:1: expected a row of columns, got an empty line; drop it, or check the path.")
     if not dialect.header:
         return Header(tuple(str(i + 1) for i in range(len(fields))), data, 0, 1)
     return Header(_column_names(fields, stream.name), data, offset, 1 + lines)

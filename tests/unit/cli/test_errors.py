@@ -16,7 +16,7 @@ from ftprl.options import COMMAND
 T, C, L = "train c.vw -q --bits 10 -o x", "train c.csv -q --bits 10 -o x", "train c.csv -q --bits 10 -o x --label click"
 TABLE = {
     "--format": [f"{T} --format xml", "predict m c.vw -o x --format xml", "report e --format pdf",
-                 "report e -o x.png --format svg"],
+                 "report e -o x.png --format svg", "report e -o x.pdf --format html"],
     "--label": [C, f"{T} --label click", "train c.csv -o x --resume mc --label I1"],
     "c.csv: --label": [f"{C} --label nope", f"{C} --label 99", f"{L} --sep ';'", f"{L} --no-header"],
     "--positive": [f"{L} --positive maybe", f"{T} --positive 2", f"{L} --positive 1 --loss squared",
@@ -53,8 +53,8 @@ TABLE = {
     "--no-header": [f"{T} --no-header"],
     "--on-bad-row": [f"{L} --on-bad-row x", "predict m c.vw -o x --on-bad-row x"],
     "--max-row": [f"{L} --max-row 0", f"{L} --max-row -5", "predict m c.vw -o x --max-row 0",
-                  f"{L} --max-row 99999999999999999999", "predict m c.vw -o x --max-row 99999999999999999999"],
-    "Invalid value for '--max-row'": [f"{L} --max-row x"],
+                  f"{L} --max-row x", f"{L} --max-row 99999999999999999999",
+                  "predict m c.vw -o x --max-row 99999999999999999999"],
     "c.csv:1: expected a row of at most 10 bytes, got a longer one; raise --max-row": [f"{L} --max-row 10"],
     "--loss": [f"{T} --loss best", "train c.vw -o x --resume m --loss squared"],
     "--delay": [f"{T} --delay -1"],
@@ -68,8 +68,7 @@ TABLE = {
     "--classes": [f"{T} --classes 3", f"{T} --loss softmax --classes 1", f"{T} --loss softmax --classes a,a",
                   f"{T} --loss ovr --classes 99999"],
     "--tau": [f"{T} --tau 0.3", f"{T} --loss quantile --tau 0", f"{T} --loss quantile --tau nan"],
-    "--bits": ["train c.vw -o x --bits 0", "train c.vw -o x --bits 99"],
-    "Invalid value for '--bits'": ["train c.vw -o x --bits x"],
+    "--bits": [f"train c.vw -o x --bits {value}" for value in ("0", "99", "x", "2.5")],
     "--dim": ["demo --dim 0"],
     "--seed": [f"{T} --seed -1", f"{T} --seed 99999999999999999999999", "train c.vw -o x --resume m --seed 3",
                "generate clicks -o x.vw --seed -1", "demo --seed -1"],
@@ -85,19 +84,20 @@ TABLE = {
     + [f"{T} --calibrate isotonic --passes 2", "train c.vw -o x --resume m --calibrate platt"],
     "--passes": [f"{T} --passes 0", f"{T} --passes -1", "train c.vw -o x --resume k --passes 3",
                  "train - --format vw -o x --passes 2"],
-    "--holdout": [f"{T} --holdout 1", f"{T} --holdout -3", f"{T} --holdout 99999999999999999999",
+    "--holdout": [f"{T} --holdout 1", f"{T} --holdout 0.1", f"{T} --holdout -3", f"{T} --holdout 99999999999999999999",
                   "train c.vw -o x --resume k --holdout 5"],
-    "--receipt": [f"{T} --receipt --calibrate platt", "train c.vw -o x --resume plain --receipt",
+    "--receipt": [f"{T} --receipt --calibrate platt", f"{T} --receipt r.json",
+                  f"{T} --receipt array.json", "train c.vw -o x --resume plain --receipt",
                   "train c.vw -o x --resume m --no-receipt"],
     "--checkpoint": [f"{T} --checkpoint d", f"{T} --checkpoint no/c", f"{T} --checkpoint c.vw"],
     "--every": [f"{T} --every 5", *(f"{T} --checkpoint c --every {value}" for value in ("0", "-5s", "5x", "''"))],
-    "--resume": ["train c.csv -o x --resume k", "train c.vw c.vw -o x --resume k"]
+    "--resume": ["train c.vw c.vw -o x --resume k"]
     + [f"train c.vw -o x --resume {file}" for file in ("nope", "junk", "empty", "d", "r")],
-    "--threads": [f"{T} --threads -1", f"{T} --threads 99999999999999999999", f"{T} --engine ray --threads 0",
+    "--threads": [f"{T} --threads -1", f"{T} --threads x", f"{T} --threads 99999999999999999999",
+                  f"{T} --engine ray --threads 0",
                   "predict m c.vw --threads -1"],
     "--engine": [f"{T} --engine spark", "train - --format vw -o x --engine ray", "predict m - --engine ray",
                  "evaluate m c.vw --engine spark"],
-    "Invalid value for '--threads'": [f"{T} --threads x"],
     "--output": ["train c.vw -o d", "train c.vw -o no/x", "train c.vw -o ''", "train c.vw -o c.vw", f"{T} --events x",
                  "predict m c.vw -o d", "predict m c.vw -o no/x", "certify m -o d", "certify m -o no/r",
                  "report e -o x.txt", "report e -o no/x.html", "generate clicks -o x.foo",
@@ -106,9 +106,8 @@ TABLE = {
     "Missing option '--output' / '-o'": ["train c.vw", "generate clicks"],
     "--compact": [f"{T} --compact --receipt", f"{T} --compact --checkpoint x"],
     "--names": [f"{T} --names x", f"{T} --names -1"],
-    "--admit": [f"{T} --admit 0", f"{T} --admit 255", f"{T} --admit 1 --receipt",
+    "--admit": [f"{T} --admit 0", f"{T} --admit 255", f"{T} --admit often", f"{T} --admit 1 --receipt",
                 "train c.vw -o x --resume m --admit 1"],
-    "Invalid value for '--admit'": [f"{T} --admit often"],
     "--cache": [f"{T} --cache d", f"{T} --cache no/c.batches", f"{T} --cache c.vw", f"{T} --cache x.cache"],
     "--predictions": [f"{T} --predictions d", f"{T} --predictions no/p", f"{T} --predictions c.vw",
                       f"{T} --predictions p.bz2", f"{T} --predictions - --json"],
@@ -150,7 +149,31 @@ TABLE = {
     "x.foo": ["train x.foo -o x"],
     "empty": ["report empty", "verify empty c.vw", "train empty.csv --label y -o x"],
     "d": ["train d -o x", "predict d c.vw", "inspect d", "verify d c.vw"],
-    "data needs": ["train c.vw c.csv -o x", "train - c.vw -o x", "train empty.vw -q -o x", "train nolabel.vw -q -o x"],
+    "data needs": ["train c.vw c.csv -o x", "train - c.vw -o x", "train nolabel.vw -q -o x"],
+    "array.json:1: expected one JSON object per line, got an array": [
+        "train array.json --label y -o x", "predict mc array.json", "evaluate mc array.json",
+    ],
+    "object.json:2: expected one JSON object per line, got an object of": ["train object.json --label y -o x"],
+    "r.json:1: expected one JSON object per line, got a receipt": ["predict mc r.json", "train r.json --label y -o x"],
+    "m: expected rows of data, got a model": ["predict m m", "predict mc m", "train m -o x", "evaluate mc m"],
+    "--resume m: expected rows of data, got a model": ["train m --resume m -o x"],
+    "c.vw: expected csv, the format": ["predict mc c.vw", "evaluate mc c.vw", "train c.vw --resume mc -o x"],
+    "c.csv: expected vw, the format": ["predict m c.csv", "verify r c.csv", "train c.csv -o x --resume k"],
+    "empty.vw: expected rows with a label, got none": ["train empty.vw -q -o x"],
+    "--loss needs a known name, got 'mse'; did you mean squared?": [f"{T} --loss mse", f"{L} --loss mse",
+        "evaluate --predictions c.csv c.csv --loss mse --label click"],
+    "c.vw: expected a receipt, got another kind of file": ["verify c.vw r"],
+    "m: expected a receipt, got a model": ["verify m c.vw"],
+    "array.json: expected a receipt, got other JSON": ["verify array.json c.vw"],
+    "r: expected a model file, got a receipt": ["predict r c.vw", "certify r", "inspect r", "compact r -o x"],
+    "blank.csv:1: expected a row of columns, got an empty line": ["train blank.csv --label y -o x",
+                                                                  "predict mc blank.csv"],
+    "head.csv: expected rows with a label, got none": ["train head.csv --label y -q -o x"],
+    "bad.jsonl: expected rows with a label, got 2 that cannot be read": [
+        "train bad.jsonl --label y -q -o x --on-bad-row skip"],
+    "--output needs a new file or a receipt": ["certify m -o c.csv"],
+    "--onnx needs": ["export m --onnx x.py"],
+    "--python needs": ["export m --python x.onnx"],
     "count.vw:1": ["train count.vw -q -o x", "train count.vw -q -o x --loss poisson"],
     "twice.csv:1": ["train twice.csv --label y -o x"],
     "other.csv:1": ["predict mc other.csv -o x"],
@@ -180,6 +203,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         files = {"empty": b"", "empty.vw": b"", "empty.csv": b"", "junk": b"\0\1junk" * 50, "junk.vw": b"1 | a:b\n"}
         files |= {"nolabel.vw": b"| a b\n" * 3, "count.vw": b"-3 | a\n", "x.foo": b"1 | a\n"}
         files |= {"twice.csv": b"y,y\n1,2\n", "other.csv": b"y,a\n1,2\n0,3\n"}
+        files |= {
+            "array.json": b'[{"y": 1, "x": 2}]\n',
+            "object.json": b'\n{\n"y": 1\n}\n',
+            "r.json": Path("r").read_bytes(),
+        }
+        files |= {"blank.csv": b"\n\n", "head.csv": b"y,x\n", "bad.jsonl": b"3\n4\n"}
         for name, content in files.items():
             Path(name).write_bytes(content)
         os.mkdir("d")
