@@ -7,12 +7,13 @@ import itertools
 import os
 import signal
 import sys
+import warnings
 from typing import Any
 
 import click
 
 from ftprl.cli.groups import CommandGroup, suggestion
-from ftprl.errors import FtprlError
+from ftprl.errors import FtprlError, FtprlWarning
 from ftprl.version import __version__
 
 COMMANDS = (
@@ -76,7 +77,10 @@ def run(args: list[str] | None = None) -> int:
     """The exit code of one call: `EXIT_CODES`."""
     typed = sys.argv[1:] if args is None else args
     try:
-        code = _call(typed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", FtprlWarning)
+            warnings.showwarning = _show_warning
+            code = _call(typed)
         sys.stdout.flush()
     except FtprlError as error:
         from ftprl.cli.spelling import as_typed  # loads the table of options, which most calls do without
@@ -161,6 +165,14 @@ def _instead(error: click.NoSuchOption, args: list[str]) -> str:
         pairs = [word[2:] for word in args if word.startswith("-q") and error.option_name[1:] in word[2:]]
         text = f"; {of_pairs(pairs[0])}" if pairs else hint(error.option_name)
     return text or suggestion(error.option_name, error.possibilities or ())
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Print a warning of the library in one line; others as Python has them."""
+    if issubclass(category, FtprlWarning):
+        _print_error(str(message))
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, *where[:2]))
 
 
 def _refuse(message: str) -> int:

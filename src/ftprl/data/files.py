@@ -67,6 +67,10 @@ def _expand_one(path: str) -> list[str]:
     if os.path.exists(path):  # a pipe, a device
         return [path]
     files = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+    if not files and ("|" in path or "\n" in path):
+        raise InvalidInput(
+            f"data needs the paths of files, got the text {shown(path[:60])!r}; write the rows to a file first."
+        )
     if not files:
         raise InvalidInput(f"{shown(path)}: no such file; check the path.")
     return files
