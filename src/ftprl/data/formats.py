@@ -161,13 +161,6 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
         return _settings_for_object(reading, _object_format(data))
     named = None if format is not None else BY_SUFFIX.get(suffixes(expand(data)[0])[0])
     wanted = format if named is None else named.name
-    is_table = kept in TABLES and kept not in (FRAME, RECORDS)
-    if (is_table and wanted in ("vw", "libsvm")) or (kept in ("vw", "libsvm") and wanted in ("csv", "tsv")):
-        raise InvalidInput(
-            f"{shown(expand(data)[0])}: expected {kept}, the format of the model's data, got {wanted}; pass other"
-            f" files, or format={kept} if the name misleads.",
-            option="format",
-        )
     if kept == ARRAYS and wanted != "libsvm":
         raise InvalidInput(
             "data needs the features of the model, which has numbers for them and no names, got files;"
@@ -189,6 +182,21 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
     if kept == "vw" and wanted in TABLES and wanted not in ("csv", "tsv"):
         return _settings_of_features(reading, str(wanted))
     return dict(reading) | ({"format": wanted} if kept == ARRAYS else {})
+
+
+def check_format(reading: Mapping[str, Any], data: Any, format: str | None) -> None:
+    """Refuse files whose name, or `format`, says that they are of another format than those a model was trained on."""
+    if not are_paths(data):
+        return
+    kept, file = reading.get("format"), expand(data)[0]
+    wanted = format or getattr(BY_SUFFIX.get(suffixes(file)[0]), "name", None)
+    is_table = kept in TABLES and kept in BY_NAME
+    if (is_table and wanted in ("vw", "libsvm")) or (kept in ("vw", "libsvm") and wanted in ("csv", "tsv")):
+        raise InvalidInput(
+            f"{shown(file)}: expected {kept}, the format of the model's data, got {wanted}; pass other files, or"
+            f" format={kept} if the name misleads.",
+            option="format",
+        )
 
 
 def _settings_of_features(reading: Mapping[str, Any], format: str) -> dict[str, Any]:

@@ -156,7 +156,7 @@ TABLE = {
     "m: expected rows of data, got a model": ["predict m m", "predict mc m", "train m -o x", "evaluate mc m"],
     "--resume m: expected rows of data, got a model": ["train m --resume m -o x"],
     "c.vw: expected csv, the format": ["predict mc c.vw", "evaluate mc c.vw", "train c.vw --resume mc -o x"],
-    "c.csv: expected vw, the format": ["predict m c.csv", "verify r c.csv", "train c.csv -o x --resume k"],
+    "c.csv: expected vw, the format": ["predict m c.csv", "train c.csv -o x --resume k"],
     "empty.vw: expected rows with a label, got none": ["train empty.vw -q -o x"],
     "--loss needs a known name, got 'mse'; did you mean squared?": [f"{T} --loss mse", f"{L} --loss mse",
         "evaluate --predictions c.csv c.csv --loss mse --label click"],
