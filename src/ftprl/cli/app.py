@@ -7,12 +7,13 @@ import itertools
 import os
 import signal
 import sys
+import warnings
 from typing import Any
 
 import click
 
 from ftprl.cli.groups import CommandGroup, suggestion
-from ftprl.errors import FtprlError
+from ftprl.errors import FtprlError, FtprlWarning
 from ftprl.version import __version__
 
 COMMANDS = (
@@ -76,7 +77,10 @@ def run(args: list[str] | None = None) -> int:
     """The exit code of one call: `EXIT_CODES`."""
     typed = sys.argv[1:] if args is None else args
     try:
-        code = _call(typed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", FtprlWarning)
+            warnings.showwarning = _show_warning
+            code = _call(typed)
         sys.stdout.flush()
     except FtprlError as error:
         from ftprl.cli.spelling import as_typed  # loads the table of options, which most calls do without
@@ -116,6 +120,8 @@ def _with_option(message: str, args: list[str]) -> str:
 
         return of_pairs(file)
     for option, value in itertools.pairwise(args):
+        if option == "--receipt" and (file == value or "files of one format" in message) and value.endswith(".json"):
+            return f"--receipt takes no value, got {value!r}; train, then write it with ftprl certify MODEL -o {value}"
         if option in _OF_FILES and message.startswith(f"{value}: "):
             return f"{option} {message}"
     return message
@@ -124,6 +130,7 @@ def _with_option(message: str, args: list[str]) -> str:
 def _usage(error: Any, args: list[str]) -> str:
     """Return what was typed wrong, with the value, which Click may leave out, and where the right way is shown."""
     message = " ".join(error.format_message().split()).rstrip(".")
+    rule = getattr(getattr(getattr(error, "param", None), "entry", None), "rule", None)
     if isinstance(error, click.NoSuchOption):
         message = f"No such option: {error.option_name}" + _instead(error, args)
     names = getattr(getattr(error, "param", None), "opts", [])
@@ -131,6 +138,8 @@ def _usage(error: Any, args: list[str]) -> str:
     if values and isinstance(error, click.MissingParameter):  # another option took its name, as in --cache -o model
         before = args[args.index(values[-1]) - 2 :]
         message = f"Option {before[0]!r} requires an argument, got {before[1]!r}"
+    elif values and rule is not None:  # no number, or no whole one
+        return f"{names[0]} needs {rule.wanted}, got {values[-1]!r:.60}; {rule.remedy}."
     elif values and repr(values[-1]) not in message:
         message += f", got {values[-1]!r}"
     path = " ".join(["ftprl", *(word for word in args[:1] if word in COMMANDS)])
@@ -156,6 +165,14 @@ def _instead(error: click.NoSuchOption, args: list[str]) -> str:
         pairs = [word[2:] for word in args if word.startswith("-q") and error.option_name[1:] in word[2:]]
         text = f"; {of_pairs(pairs[0])}" if pairs else hint(error.option_name)
     return text or suggestion(error.option_name, error.possibilities or ())
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Print a warning of the library in one line; others as Python has them."""
+    if issubclass(category, FtprlWarning):
+        _print_error(str(message))
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, *where[:2]))
 
 
 def _refuse(message: str) -> int:

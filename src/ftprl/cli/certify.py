@@ -78,6 +78,8 @@ def certify(
     files = expand(exact) if exact else ()
     read: dict[str, Any] = {f"the data file {path}": 0 if path == STDIN else path for path in files}
     check_apart({"--output": output, "--picture": picture}, {"the model": model, "the other model": against, **read})
+    if output is not None:
+        _check_no_other_file(output)
     learned = Model.load(model)
     try:
         certificate = receipt.certify_model(learned, radius=radius, other=against, exact=list(exact) or None, norm=norm)
@@ -91,6 +93,17 @@ def certify(
     print(line(certificate.to_dict()) if as_json else fitted(str(certificate)))
     repeat(learned.cautions)
     return 0
+
+
+def _check_no_other_file(output: Path) -> None:
+    """Refuse to replace a file that is no receipt, such as the data."""
+    if output.is_file():
+        with output.open("rb") as file:
+            first = file.read(1)
+        if first not in (b"", b"{"):
+            raise InvalidInput(
+                f"--output needs a new file or a receipt to replace, got {str(output)!r}, which is another; rename it."
+            )
 
 
 def _draw(certificate: StreamCertificate, path: Path) -> None:

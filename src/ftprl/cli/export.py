@@ -30,6 +30,9 @@ def export(model: Path, python: Path | None, onnx: Path | None, quiet: bool) -> 
     targets = {"--python": python, "--onnx": onnx}
     for name, path in targets.items():
         check_target(name, path)
+    for name, path, other in (("--python", python, ".onnx"), ("--onnx", onnx, ".py")):
+        if path is not None and path.suffix.lower() == other:
+            raise InvalidInput(f"{name} needs a name that does not end in {other}, got {str(path)!r}; rename it.")
     check_apart(targets, {"the model": model})
     loaded = Model.load(model)
     if python is not None:

@@ -70,7 +70,7 @@ def _form(output: Path | None, format: str | None) -> Literal["html", "png", "sv
     if format not in FORMS:
         raise InvalidInput(f"--format needs html, png or svg, got {format!r}; pass html.")
     extension = "" if output is None else output.suffix.lstrip(".").lower()
-    if extension in FORMS and extension != format:
+    if extension in (*FORMS, "pdf") and extension != format:
         raise InvalidInput(
             f"--format {format} needs an output that does not end in .{extension}, got {str(output)!r}; drop one."
         )

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data.batch import Batch
-from ftprl.data.formats import are_paths, open, settings_for
+from ftprl.data.formats import are_paths, check_format, open, settings_for
 from ftprl.data.options import NUMBERED, ReadingOptions
 from ftprl.data.parts import as_data
 from ftprl.data.protocol import Description, Position, Source
@@ -22,6 +22,7 @@ __all__ = [
     "ReadingOptions",
     "Source",
     "are_paths",
+    "check_format",
     "as_data",
     "clicks",
     "open",

@@ -345,6 +345,11 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
             columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", option=error.options) from None
+    if plan.has_known_columns:
+        with closing(ColumnFile(files[0], options.format)) as opened:
+            names = [one for one, _ in nested.fitted_names(opened.schema, columns.kinds)]
+            check_columns([*names, *partitions.keys_of(files[0])], columns.kinds, optional_kinds(plan), name)
+            frames.check_unknown(opened.schema, plan._replace(columns=columns))
     label = {one: kind for one, kind in columns.kinds.items() if kind == "label"}
     only_label = plan._replace(columns=columns._replace(kinds=label), has_known_columns=True, needs_label=False)
     plan = plan.with_columns(columns, lambda: _label_texts(FileTables(files, only_label)) if label else [])

@@ -48,7 +48,7 @@ def explained(compression: str, error: Exception) -> str:
     reason = " ".join(str(error).split())
     if compression == "zstd" and "requires too much memory" in reason:
         return "expected zstd data with a window of at most 128 MiB, got a longer one; run zstd -d --long=31 on it."
-    return f"expected whole {compression} data, got a broken file ({reason})."
+    return f"expected whole {compression} data, got a broken file ({reason}); copy or compress it again."
 
 
 class _Member(Protocol):

@@ -23,7 +23,7 @@ _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 18
 _LOOK = 1 << 14  # bytes read at a time to find the end of a row
 _FIRST_LOOK = 1 << 12
-_LONGEST_LOOK = 1 << 16  # bytes without a line feed before a carriage return counts as the end of a line
+LONGEST_LOOK = 1 << 16  # bytes without a line feed before a carriage return counts as the end of a line
 
 
 def shown(text: bytes | str) -> str:
@@ -67,6 +67,10 @@ def _expand_one(path: str) -> list[str]:
     if os.path.exists(path):  # a pipe, a device
         return [path]
     files = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+    if not files and ("|" in path or "\n" in path):
+        raise InvalidInput(
+            f"data needs the paths of files, got the text {shown(path[:60])!r}; write the rows to a file first."
+        )
     if not files:
         raise InvalidInput(f"{shown(path)}: no such file; check the path.")
     return files
@@ -108,6 +112,30 @@ def is_compressed(file: str) -> bool:
             return bool(compression_of(raw.read(MAGIC_BYTES) or b""))
     except OSError:
         return False  # what is wrong with it is reported when it is read
+
+
+def is_receipt(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of a receipt of `ftprl certify`."""
+    return head.startswith(b"{") and b'"format": "ftprl-receipt"' in head
+
+
+def is_model(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of a model: the length of a JSON header, and its begin."""
+    return head[3:8] == bytes(5) and head[8:].startswith(b'{"__metadata__"')
+
+
+def mistaken(file: str) -> str:
+    """What a file is that was passed as another kind of file, for messages; "" if it is no file of ftprl.
+
+    >>> mistaken("/no/such/file")
+    ''
+    """
+    try:
+        with open(file, "rb") as raw:
+            head = raw.read(LONGEST_LOOK)
+    except OSError:
+        return ""
+    return "a model" if is_model(head) else "a receipt" if is_receipt(head) else ""
 
 
 def suffixes(file: str) -> tuple[str, str]:
@@ -220,6 +248,9 @@ class Stream:
             self.close()
             raise error.at(1) from None
         self._compression = compression_of(head)
+        if head[3:4] == b"\0" and mistaken(file):
+            self.close()
+            raise BadFormat(f"{self.name}: expected rows of data, got a model; pass the data.")
         promised = BY_SUFFIX.get(suffixes(file)[1], "")
         if promised and self._compression != promised:
             self.close()
@@ -275,7 +306,7 @@ class Stream:
         self._is_fresh = False
         amount = size if self._compression else _FIRST_LOOK
         text = self._some(amount)
-        while text and b"\n" not in text and len(text) < _LONGEST_LOOK and (more := self._some(amount)):
+        while text and b"\n" not in text and len(text) < LONGEST_LOOK and (more := self._some(amount)):
             text += more
         start = len(_BOM) if text.startswith(_BOM) else 0
         self._ends_in_cr = b"\r" in text and b"\n" not in text

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack, final
 
-from ftprl.data.files import expand, shown, suffixes
+from ftprl.data.files import expand, mistaken, shown, suffixes
 from ftprl.data.ngrams import NAMES
 from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, SEPARATORS, TABLES, OpenOptions, ReadingOptions
 from ftprl.data.parts import Parts, as_data
 from ftprl.data.protocol import Source
-from ftprl.errors import InvalidInput
+from ftprl.errors import BadFormat, InvalidInput
 from ftprl.options.keywords import complete, has_keywords
 
 
@@ -44,7 +44,7 @@ class ObjectFormat(NamedTuple):
 FILE_FORMATS = (
     FileFormat("arrow", (".arrow", ".feather", ".ipc"), "ftprl.data.column_files"),
     FileFormat("csv", (".csv",), "ftprl.data.tables"),
-    FileFormat(JSON_LINES, (".jsonl", ".ndjson"), "ftprl.data.json_lines"),
+    FileFormat(JSON_LINES, (".jsonl", ".ndjson", ".json"), "ftprl.data.json_lines"),
     FileFormat("libsvm", (".libsvm", ".svm", ".svmlight"), "ftprl.data.text"),
     FileFormat("orc", (".orc",), "ftprl.data.column_files"),
     FileFormat("parquet", (".parquet", ".parq", ".pq"), "ftprl.data.column_files"),
@@ -184,6 +184,21 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
     return dict(reading) | ({"format": wanted} if kept == ARRAYS else {})
 
 
+def check_format(reading: Mapping[str, Any], data: Any, format: str | None) -> None:
+    """Refuse files whose name, or `format`, says that they are of another format than those a model was trained on."""
+    if not are_paths(data):
+        return
+    kept, file = reading.get("format"), expand(data)[0]
+    wanted = format or getattr(BY_SUFFIX.get(suffixes(file)[0]), "name", None)
+    is_table = kept in TABLES and kept in BY_NAME
+    if (is_table and wanted in ("vw", "libsvm")) or (kept in ("vw", "libsvm") and wanted in ("csv", "tsv")):
+        raise InvalidInput(
+            f"{shown(file)}: expected {kept}, the format of the model's data, got {wanted}; pass other files, or"
+            f" format={kept} if the name misleads.",
+            option="format",
+        )
+
+
 def _settings_of_features(reading: Mapping[str, Any], format: str) -> dict[str, Any]:
     """Return the settings for named values of a model of VW text: a feature is what its name and value say."""
     own = {name: value for name, value in reading.items() if name in _UNNAMED}
@@ -290,6 +305,8 @@ def _format_of(files: Sequence[str], format: str | None) -> FileFormat:
     by_file = {file: BY_SUFFIX.get(suffixes(file)[0]) for file in files}
     for file, known in by_file.items():
         if known is None:
+            if found := mistaken(file):
+                raise BadFormat(f"{shown(file)}: expected rows of data, got {found}; pass the data.")
             raise InvalidInput(
                 f"{shown(file)}: the format cannot be inferred from the name; pass one of"
                 f" {', '.join(names)} with format=.",

@@ -13,7 +13,7 @@ from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
 from ftprl.data.files import shown
 from ftprl.data.parts import ORIGIN, Parts
 from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, listed, nearest
+from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, listed, nearest, warn_of_unknown
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -320,14 +320,12 @@ def _is_readable(type: pa.DataType, kind: str) -> bool:
 
 def check_unknown(schema: pa.Schema, plan: Plan, listed: Collection[str] = ()) -> list[str]:
     """Warn of columns that a model does not know, but for those that were listed; returns them."""
-    from ftprl.data.records import warn_of_unknown
-
     kinds = plan.kinds or {}
     if not kinds or plan.columns is None or (plan.is_open and plan.columns.missing == "ignore"):
         return []
     names = [name for name, _ in nested.fitted_names(schema, kinds)]
     unknown = [name for name in names if name not in kinds and name not in listed]
-    warn_of_unknown(unknown, "columns", is_open=plan.is_open)
+    warn_of_unknown(unknown, is_open=plan.is_open)
     return unknown
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, final
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import look_at_json
-from ftprl.data import frames, interactions, tables
+from ftprl.data import frames, interactions, records, tables
 from ftprl.data.columns import ColumnPlan, ColumnSample, kind_of_text, settle
-from ftprl.data.files import Stream
+from ftprl.data.files import Stream, is_receipt
 from ftprl.data.options import JSON_LINES, ReadingOptions
 from ftprl.data.plan import Plan, plan_of
-from ftprl.data.records import MOST_NAMES
 from ftprl.data.tables import known_columns, named_columns
 from ftprl.data.text import TextSource, settled_source
-from ftprl.errors import InvalidInput
+from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
     from ftprl._core import ColumnCounts
@@ -41,6 +42,11 @@ def _settle(
     kept = {} if known is None else known.kinds
     label = named.label if known is None else next((name for name, kind in kept.items() if kind == "label"), None)
     data, rows, columns, labels = _sample(stream, plan.block_size, label or "", list(named.bucket))
+    if not plan.skip_bad_rows:
+        _check_first_line(stream, data)
+    if kept and any(_rows(data)) and not (plan.reads_other_columns and missing == "ignore"):
+        is_open = plan.reads_other_columns
+        records.check_keys(_rows(data), kept, is_open=is_open, where=f"{stream.name}:1", null="null")
     if known is None:
         kinds, is_sparse = _decide(columns, named, stream.name, rows)
         samples = {column.name: column.sample for column in columns}
@@ -48,6 +54,35 @@ def _settle(
         if columns and not is_sparse:  # of word counts and the like, any key may come later
             interactions.checked(plan.interactions, known.kinds)
     return plan.with_columns(known, lambda: labels), data
+
+
+def _check_first_line(stream: Stream, data: bytes) -> None:
+    """Refuse a file that is one JSON value, such as an array of all rows, rather than one object per line."""
+    text = data.lstrip()
+    first, _, rest = text.partition(b"\n")
+    if first.startswith(b"["):
+        found, program = "an array", ".[]"
+    elif first.startswith(b"{") and rest and not first.rstrip().endswith(b"}"):
+        found, program = "an object of several lines", "."
+    else:
+        return
+    if is_receipt(text):
+        found, remedy = "a receipt", "pass the data"
+    else:
+        remedy = (
+            f"convert it, as with jq -c '{program}' FILE > rows.jsonl, or load it in Python and pass the list of dicts"
+        )
+    line = data[: len(data) - len(text)].count(b"\n") + 1
+    raise BadFormat(f"{stream.name}:{line}: expected one JSON object per line, got {found}; {remedy}.")
+
+
+def _rows(data: bytes) -> Iterator[dict[str, Any]]:
+    """The objects of the first lines; others are reported when they are read."""
+    for line in data.split(b"\n")[: tables.SAMPLE_ROWS]:
+        with contextlib.suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            if isinstance(row, dict):
+                yield row
 
 
 @final
@@ -107,7 +142,7 @@ def _decide(
     kinds = frames.for_structures(named.kinds(), names, f"{file}: ") if names else named.kinds()
     kinds |= dict.fromkeys(named.ignore, "ignore")  # an object as a whole, whatever it has in later lines
     is_sparse = 2 * sum(column.sample.cells - column.sample.empty for column in columns) < rows * len(columns)
-    if len(names) > MOST_NAMES:
+    if len(names) > records.MOST_NAMES:
         return kinds, is_sparse
     by_values = {column.name: _kind(column) for column in columns}
     return {**by_values, **kinds}, is_sparse

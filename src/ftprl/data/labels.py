@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.errors import InvalidInput
-from ftprl.losses import CLASS_LOSSES, LOSSES
+from ftprl.losses import CLASS_LOSSES, LOSSES, check_loss
 
 _SHOWN = 100  # distinct labels that are looked at
 _PAIRS = (("1", "0"), ("1", "-1"), ("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"))
@@ -140,8 +140,7 @@ def signed(rule: LabelRule, y: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def is_binary(loss: str, positive: str | None) -> bool:
     """Whether a loss has two classes; only then may a positive label be named."""
-    if loss not in LOSSES:
-        raise InvalidInput(f"loss= needs one of {', '.join(LOSSES)}, got {loss!r}; pass one of them.")
+    check_loss(loss)
     binary = LOSSES[loss].binary
     if positive is not None and not binary:
         raise InvalidInput(

@@ -6,7 +6,8 @@ Dicts within a dict and lists are read as the objects and arrays of JSON lines.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain, islice
 from typing import Any
 
 from ftprl.data.columns import FEATURES, ColumnSample, kind_of_text
@@ -15,8 +16,8 @@ from ftprl.data.nested import DEEPEST, has_inside
 from ftprl.data.options import ReadingOptions, column_name
 from ftprl.data.parts import ORIGIN, Parts, are_records
 from ftprl.data.protocol import Source
-from ftprl.data.tables import NamedColumns, listed
-from ftprl.errors import BadFormat, warn
+from ftprl.data.tables import NamedColumns, listed, warn_of_unknown
+from ftprl.errors import BadFormat
 
 MOST_NAMES = 5000  # whose kinds are kept in the model
 _FIRST = 100  # rows whose keys are compared with the columns of a model
@@ -101,15 +102,15 @@ def unknown_keys(row: Mapping[Any, Any], columns: Mapping[str, str], before: str
                 yield name
 
 
-def missing_keys(rows: Sequence[Any], columns: Mapping[str, str]) -> list[str]:
+def missing_keys(rows: Iterable[Any], columns: Mapping[str, str]) -> list[str]:
     """The columns of features that none of these rows has, not even as a missing value or within a dict or a list."""
     missing = [name for name, kind in columns.items() if kind in FEATURES]
-    for row in rows:
-        if not missing:
-            break
+    for row in rows if missing else ():
         if isinstance(row, Mapping):
             keys = {str(key) for key in row}
             missing = [name for name in missing if name not in keys and not _is_near(name, keys)]
+        if not missing:
+            break
     return missing
 
 
@@ -119,29 +120,27 @@ def _is_near(name: str, keys: Set[str]) -> bool:
     return any(one in keys for one in outer) or any(key.startswith(f"{name}.") for key in keys)
 
 
-def check_keys(rows: Sequence[Any], columns: Mapping[str, str], *, is_open: bool) -> None:
+def check_keys(
+    rows: Iterable[Any], columns: Mapping[str, str], *, is_open: bool, where: str = ORIGIN, null: str = "None"
+) -> None:
     """Refuse dicts that lack a column of the model in every row, and warn of other keys in the first ones.
 
-    Rows of a model of dicts and JSON lines may have any keys, and need at least one that it knows.
+    Rows of a model of dicts and JSON lines may have any keys, and need at least one that it knows. `null` is how a
+    missing value is written.
     """
-    missing = missing_keys(rows, columns)
+    rest = iter(rows)
+    first = list(islice(rest, _FIRST))
+    missing = missing_keys(chain(first, rest), columns)
     features = [name for name, kind in columns.items() if kind in FEATURES]
-    first = [row for row in rows[:_FIRST] if isinstance(row, Mapping)]
+    first = [row for row in first if isinstance(row, Mapping)]
     unknown = list(dict.fromkeys(key for row in first for key in unknown_keys(row, columns)))
     keys = list(dict.fromkeys(name for row in first for name, _ in flat_items(row)))
     if missing and (not is_open or (unknown and len(missing) == len(features))):
         raise BadFormat(
-            f"{ORIGIN}: expected a key {missing[0][:40]!r}, got the keys {listed(keys)}; add it, with None where it is"
+            f"{where}: expected a key {missing[0][:40]!r}, got the keys {listed(keys)}; add it, with {null} where it is"
             " missing."
         )
     warn_of_unknown(unknown, "keys", is_open=is_open)
-
-
-def warn_of_unknown(names: Sequence[str], what: str, *, is_open: bool) -> None:
-    """Warn of keys or columns of the data that a model does not know."""
-    if names:
-        done = "read by their values, as new features" if is_open else "left out"
-        warn(f"{what} that the model does not know are {done}: {listed(names)}; check their names.")
 
 
 def is_list(value: Any) -> bool:

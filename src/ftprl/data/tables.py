@@ -14,7 +14,7 @@ from ftprl.data.options import SEPARATORS, ReadingOptions, column_name, column_n
 from ftprl.data.plan import Plan, plan_of
 from ftprl.data.protocol import BESIDE, KINDS
 from ftprl.data.text import TextSource, settled_source
-from ftprl.errors import BadFormat, InvalidInput
+from ftprl.errors import BadFormat, InvalidInput, warn
 
 SAMPLE_ROWS = 10_000
 SAMPLE_BYTES = 16_000_000
@@ -119,6 +119,8 @@ def read_header(stream: Stream, dialect: Dialect, block_size: int, max_row: int,
             + (f" pass sep={cuts[0]!r}" if cuts else " close it, or pass another quote= or sep="),
             option=("quote", "sep"),
         )
+    if fields == [b""]:
+        raise BadFormat(f"{stream.name}:1: expected a row of columns, got an empty line; drop it, or check the path.")
     if not dialect.header:
         return Header(tuple(str(i + 1) for i in range(len(fields))), data, 0, 1)
     return Header(_column_names(fields, stream.name), data, offset, 1 + lines)
@@ -237,6 +239,13 @@ def check_columns(
     remedy = f"rename {near[13:-1]}" if near.startswith("did you mean ") else f"add {'them' if missing[1:] else 'it'}"
     hint = "" if there & kinds.keys() else hint
     raise BadFormat(f"{where}: expected {wanted}, got {found}; {remedy}{hint}.", option="sep")
+
+
+def warn_of_unknown(names: Sequence[str], what: str = "columns", *, is_open: bool = False) -> None:
+    """Warn of columns or keys of the data that a model does not know, given their names."""
+    if names:
+        done = "read by their values, as new features" if is_open else "left out"
+        warn(f"{what} that the model does not know are {done}: {listed(names)}; check their names.")
 
 
 def check_kinds(columns: Mapping[str, str]) -> dict[str, str]:
@@ -420,6 +429,8 @@ def _settle(stream: Stream, plan: Plan, named: NamedColumns, options: ReadingOpt
     else:
         header, dialect = header_of(stream, plan._replace(dialect=dialect, columns=columns), data)
         label = next((name for name, kind in columns.kinds.items() if kind == "label"), None)
+        check_columns(header.names, columns.kinds, plan.optional_kinds, f"{stream.name}:1", ", or check sep=")
+        warn_of_unknown([name for name in header.names if name not in columns.kinds])
     at = header.names.index(label) if label in header.names else len(header.names)
     keep = [header.names.index(name) for name in named.bucket if name in header.names]
     first = Sample(header.data, [], [])

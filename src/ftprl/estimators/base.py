@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,7 +25,9 @@ from ftprl.options import names
 from ftprl.options.keywords import complete
 from ftprl.options.option import Columns
 from ftprl.options.table import LearningOptions, ModelOptions
+from ftprl.runlog.rows import Caution
 from ftprl.training.api import trained
+from ftprl.training.cautions import of_columns, of_loss
 from ftprl.training.order import AT_ONCE, WAITING, GivenOrder, Order, RandomOrder
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
@@ -89,8 +91,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         self.models_ = [run.model for run in self.runs_]
         self.n_iter_ = max(1, *(run.best_pass or passes for run in self.runs_))
         self.__dict__.pop("coefficients_", None)
-        for text in dict.fromkeys(text for run in self.runs_ for text in run.warnings):
-            warn(text.replace("train with order=random", "fit with shuffle=True"))
+        _warn_once([run.cautions for run in self.runs_])
         return self
 
     def _order(self) -> dict[str, Any]:
@@ -109,15 +110,19 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Learn rows in one pass, in new models if there are none; in random order if it has a seed."""
         models = getattr(self, "models_", None) or [None] * len(outputs)
-        self.models_ = [
-            self._learned(model, X, y, weight, order_seed) for model, y in zip(models, outputs, strict=True)
-        ]
+        learned = [self._learned(model, X, y, weight, order_seed) for model, y in zip(models, outputs, strict=True)]
+        self.models_ = [model for model, _ in learned]
         self.runs_ = []
         self.n_iter_ = 1
         self.__dict__.pop("coefficients_", None)
+        _warn_once([found for _, found in learned])
         return self
 
-    def _learned(self, model: Model | None, X: Any, y: Vector, weight: Vector | None, order_seed: int | None) -> Model:
+    def _learned(
+        self, model: Model | None, X: Any, y: Vector, weight: Vector | None, order_seed: int | None
+    ) -> tuple[Model, list[Caution]]:
+        """Learn rows in one pass; returns the model, and the warnings that no earlier call gave."""
+        is_new = model is None
         reading = self._reading(X, weight) | {"y": y}
         if model is None:
             classes = self._class_options()
@@ -127,8 +132,10 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
             model, source = resumed_model(model, X, beside, None)
         float64 = model.engine.spec.float64
+        was_above = model.engine.progress.above_baseline
         _learn(model, source, GivenOrder() if order_seed is None else RandomOrder(order_seed, WAITING, float64=float64))
-        return model
+        found = list(of_columns(source.describe().to_dict())) if is_new else []
+        return model, found + ([] if was_above else list(of_loss(model.engine.progress)))
 
     def _class_options(self) -> dict[str, Any]:
         """The options of `train` for several classes in one model; none by default."""
@@ -351,6 +358,18 @@ def _is_number(kind: Any) -> bool:
         return kind.kind in "biuf"
     numeric = getattr(kind, "is_numeric", None)  # Polars
     return bool(numeric() if callable(numeric) else getattr(kind, "_is_numeric", False))
+
+
+def _warn_once(of_models: Sequence[Iterable[Caution]]) -> None:
+    """Warn of what was found in the training of some models, such as one per class: of each kind once."""
+    found: dict[str, list[str]] = {}
+    for cautions in of_models:
+        for one in cautions:
+            text = one.text.replace("train with order=random", "fit with shuffle=True")
+            found.setdefault(one.kind, []).append(text)
+    for first, *others in found.values():
+        more = f" (so for {len(others) + 1} of {len(of_models)} models)" if set(others) - {first} else ""
+        warn(first + more)
 
 
 def _learn(model: Model, source: Source, order: Order) -> None:

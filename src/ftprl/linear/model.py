@@ -226,6 +226,7 @@ class Model:
         """Data read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
         data = readers.as_data(data)
         kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
+        readers.check_format(kept, data, more.get("format"))
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
         columns = options.get("columns")
         if columns is not None:
@@ -240,6 +241,7 @@ class Model:
         data = readers.as_data(data)
         spec = self.engine.spec
         kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **self.reading}
+        readers.check_format(kept, data, more.get("format"))
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
         if "namespaces" in options:
             options["namespaces"] = self._namespaces()

@@ -343,9 +343,10 @@ def _read(source: BinaryIO, name: str, size: int) -> Loaded:
     head = source.read(8)
     length = int.from_bytes(head, "little")
     if len(head) < 8 or not 0 < length <= min(LARGEST_HEADER, size - 8):
-        raise BadModel(
-            f"{name}: expected a model file, got another kind of file ({size} bytes); pass one that ftprl train wrote."
-        )
+        from ftprl.data.files import LONGEST_LOOK, is_receipt
+
+        found = "a receipt" if is_receipt(head + source.read(LONGEST_LOOK)) else f"another kind of file ({size} bytes)"
+        raise BadModel(f"{name}: expected a model file, got {found}; pass one that ftprl train wrote.")
     body = source.read(length)
     entries, meta = _parse(name, body)
     end = _end(entries)

@@ -18,7 +18,7 @@ from ftprl.errors import InvalidInput
 from ftprl.evaluation.blocks import Block, LabelledRows, joined
 from ftprl.evaluation.predictions import PredictionFile, Predictor, check_meaning
 from ftprl.linear.model import Model, Vector
-from ftprl.losses import LOSSES, ScalarLoss, check_tau, scalar_loss
+from ftprl.losses import ScalarLoss, check_loss, check_tau, scalar_loss
 from ftprl.runlog.rows import Caution
 
 _LONGEST_HEADER = 1 << 30
@@ -268,8 +268,8 @@ def _labels_alone(data: Any, loss: ScalarLoss, reading: dict[str, Any]) -> Sourc
 
 def _loss_of(models: Sequence[tuple[str, Model]], loss: str | None, tau: float | None) -> ScalarLoss:
     """The loss that was asked for, or that of the models, which must agree."""
-    if loss is not None and loss not in LOSSES:
-        raise InvalidInput(f"loss= needs one of {', '.join(LOSSES)}, got {loss!r}; pass one of them.", option="loss")
+    if loss is not None:
+        check_loss(loss)
     if tau is not None:
         loss = loss or ("logistic" if not models else models[0][1].engine.spec.loss)
         check_tau(tau, loss)

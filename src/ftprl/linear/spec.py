@@ -13,7 +13,7 @@ import numpy as np
 from ftprl import check
 from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import Bound, parse_bounds
-from ftprl.losses import LARGEST_LABEL, LOSSES, ScalarLoss, quantile, scalar_loss
+from ftprl.losses import LARGEST_LABEL, LOSSES, ScalarLoss, check_loss, quantile, scalar_loss
 from ftprl.options.checks import check_value
 
 LIMIT = LARGEST_LABEL  # options obey it too
@@ -78,9 +78,7 @@ class Spec:
         def settle(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        if self.loss not in LOSSES:
-            known = ", ".join(LOSSES)
-            raise InvalidInput(f"loss= needs a known name, got {self.loss!r}; use one of {known}.")
+        check_loss(self.loss)
         settle("dim", check.dimension("dim=", self.dim))
         if self.dim > LARGEST_DIM:
             raise InvalidInput(f"dim= needs at most 2**32 cells, got {self.dim}; hash into fewer.")

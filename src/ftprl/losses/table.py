@@ -231,6 +231,36 @@ def predicts_probabilities(name: str) -> bool:
     return name in LOSSES and LOSSES[name].is_probabilistic
 
 
+# What other libraries call the losses, for those who type such a name.
+_OTHER_NAMES = {
+    "squared": ("mse", "rmse", "l2", "regression", "squarederror", "squaredloss", "meansquarederror", "leastsquares"),
+    "absolute": ("mae", "l1", "absoluteerror", "meanabsoluteerror"),
+    "logistic": ("log", "logloss", "binary", "binarylogistic", "binarycrossentropy", "bce"),
+    "logistic or, for several classes, softmax": ("crossentropy", "classification"),
+    "softmax": ("multiclass", "multinomial", "categoricalcrossentropy"),
+    "ovr": ("onevsrest", "ova", "oaa"),
+    "quantile": ("pinball",),
+}
+
+
+def check_loss(name: object) -> None:
+    """Refuse what is no name of a loss, with the name that was probably meant.
+
+    >>> check_loss("mse")
+    Traceback (most recent call last):
+    ftprl.errors.InvalidInput: loss= needs a known name, got 'mse'; did you mean squared?
+    """
+    if isinstance(name, str) and name in LOSSES:
+        return
+    from difflib import get_close_matches
+
+    plain = "".join(letter for letter in str(name).lower() if letter.isalnum())
+    meant = next((known for known, others in _OTHER_NAMES.items() if plain in others), "")
+    meant = meant or next(iter(get_close_matches(plain, LOSSES, 1)), "")
+    remedy = f"did you mean {meant}?" if meant else f"use one of {', '.join(LOSSES)}."
+    raise InvalidInput(f"loss= needs a known name, got {name!r:.60}; {remedy}")
+
+
 def check_tau(tau: object, loss: str) -> None:
     """Refuse a quantile for a loss that estimates none."""
     if loss in LOSSES and LOSSES[loss].tau is None:

@@ -300,7 +300,7 @@ class RunOptions(TypedDict, total=False):
             rule=Rule(
                 "a whole number from 2 to 2**53, or 0 for none",
                 lambda value: whole(0, 0).fits(value) or whole(2, 2**53).fits(value),
-                "hold out every N-th row",
+                "hold out every N-th row, such as 10 for a tenth",
             ),
         ),
     ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from ftprl._core import HASH_VERSION
 from ftprl.atomic import replacing
-from ftprl.data.files import shown
+from ftprl.data.files import is_receipt, mistaken, shown
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.content import MOST_LABEL, PROVENANCE, READING_OF_RECEIPT, SPEC
@@ -147,7 +147,7 @@ def read_receipt(path: str | os.PathLike[str]) -> Document:
     try:
         receipt = json.loads(body.decode(), parse_constant=_no_constant)
         if not isinstance(receipt, dict) or receipt.get("format") != FORMAT:
-            raise ValueError("no receipt")
+            raise ValueError("other JSON")
         _check_version(name, receipt)
         check_shape(receipt, fields(FIELDS, OPTIONAL))
         Provenance.from_dict({key: receipt[key] for key in PROVENANCE})
@@ -156,9 +156,12 @@ def read_receipt(path: str | os.PathLike[str]) -> Document:
     except CannotBeChecked:
         raise
     except (ValueError, KeyError, TypeError, RecursionError, InvalidInput) as wrong:
-        binary = isinstance(wrong, UnicodeDecodeError)
-        message = "a file that is not text" if binary else shown(" ".join(str(wrong).split()))[:200]
-        raise BadFormat(f"{name}: expected a receipt of ftprl certify, got {message}; make it again.") from None
+        found = shown(" ".join(str(wrong).split()))[:200]
+        if isinstance(wrong, UnicodeDecodeError | json.JSONDecodeError) and not is_receipt(body):
+            found = mistaken(name) or ("an empty file" if not body.strip() else "another kind of file")
+        raise BadFormat(
+            f"{name}: expected a receipt, got {found}; pass one that ftprl certify MODEL -o RECEIPT wrote."
+        ) from None
 
 
 def _check_reading(reading: Mapping[str, Any], spec: Mapping[str, Any]) -> None:

@@ -105,7 +105,7 @@ def read_events(path: str | os.PathLike[str]) -> list[Event]:
                 if not text.endswith("\n"):
                     break
                 raise BadFormat(
-                    f"{os.fspath(path)}:{number}: expected an event in JSON, got {text[:40]!r}; {_REMEDY}."
+                    f"{os.fspath(path)}:{number}: expected an event in JSON, got {text[:40].rstrip()!r}; {_REMEDY}."
                 ) from None
             if not isinstance(event, dict) or not isinstance(event.get("event"), str):
                 raise BadFormat(

@@ -9,6 +9,7 @@ from ftprl.data.columns import FEATURES
 from ftprl.data.files import shown
 from ftprl.data.options import JSON_LINES, RECORDS
 from ftprl.linear.model import Model
+from ftprl.linear.totals import LossTotals
 from ftprl.runlog.rows import Caution, cautions_of
 from ftprl.runlog.yardstick import worse_than_baseline
 
@@ -56,7 +57,12 @@ def of_run(run: RunContext) -> Iterator[Caution]:
         chance = f"(probability of a false alarm {100.0 * drift.false_alarm:g} %)"
         yield Caution("drift", f"drift: {drift.text()} {chance}")
     yield from cautions_of(spec.loss, None if state.check is None else state.check.to_dict())
-    if progressive.above_baseline:  # the last one: the model is of no use
+    yield from of_loss(progressive)  # the last one: the model is of no use
+
+
+def of_loss(progressive: LossTotals) -> Iterator[Caution]:
+    """Warn of a loss above that of the baseline."""
+    if progressive.above_baseline:
         text = worse_than_baseline(progressive.mean, progressive.baseline_mean)
         yield Caution("above baseline", text, ("label", "loss", "ignore", "scale"))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ftprl.confidence import RunMonitor
 from ftprl.data import Source
+from ftprl.data.files import STDIN, shown
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.linear.totals import ENOUGH_ROWS, LossTotals
@@ -124,7 +125,11 @@ class RunContext:
         state, before, progressive = self.state, self.before, self.progressive
         if progressive.rows == 0 and state.holdout == before.holdout:
             remedy = "check label=" if self.source.describe().columns else "give each row a label"
-            remedy = remedy if state.rows else "check the file" if self.source.files else "pass some"
+            if not state.rows and self.source.files:
+                name = "<stdin>" if self.source.files[0] == STDIN else shown(self.source.files[0])
+                found = f"{self.bad_rows} that cannot be read" if self.bad_rows else "none"
+                raise InvalidInput(f"{name}: expected rows with a label, got {found}; check the file.")
+            remedy = remedy if state.rows else "pass some"
             raise InvalidInput(
                 f"data needs rows with a label and a weight above 0, got none in {state.rows} rows; {remedy}.",
                 option="label",

@@ -261,6 +261,7 @@ def resumed_model(
     spec = old.engine.spec  # a model that was made by hand may not say how its data is read
     kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **old.reading}
     limits["names"] = "all" if spec.bounds else old.names is not None
+    readers.check_format(kept, data, options.get("format"))
     return old, readers.open(data, labelled=True, **limits, **readers.settings_for(kept, data))
 
 

@@ -34,7 +34,7 @@ def test_every_command_has_a_short_and_a_long_help(command: list[str], capsys: C
         ("paper run --job 3", "No such option: --job. Did you mean --jobs"),
         ("--versoin", "No such option: --versoin. Did you mean --version?; see ftprl --help"),
         ("train a.vw -o", "Option '-o' requires an argument; see ftprl train --help"),
-        ("train a.vw --bits ten", "Invalid value for '--bits': 'ten' is not a valid"),
+        ("train a.vw --bits ten", "--bits needs a whole number from 1 to 32, got 'ten'; the table has"),
     ],
 )
 def test_what_was_typed_wrong_is_one_line_with_a_suggestion(args: str, line: str, capsys: Capture) -> None:

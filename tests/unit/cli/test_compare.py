@@ -133,7 +133,7 @@ def test_pages_and_pictures(files: Path, form: str, capsys: Capture) -> None:
         (["all.txt", "short.txt"], "short.txt: expected a value for each of the 3000 rows of the data, got 2;"),
         (["all.txt", "word.txt"], "word.txt:2: expected a number, got 'high';"),
         (["all.txt", "few.txt", "--predictions-are", "mean"], "--predictions-are needs probability or score with"),
-        (["all.txt", "few.txt", "--loss", "cubic"], "--loss needs one of logistic,"),
+        (["all.txt", "few.txt", "--loss", "cubic"], "--loss needs a known name, got 'cubic'; use one of logistic,"),
         (["all.txt", "few.txt", "--by", "C99"], "clicks.csv: --by needs one of the columns"),
         (["all.ftprl", "few.txt", "--label", "click"], "--label comes from the model, got --label 'click' as well;"),
         (["all.ftprl", "few.ftprl", "--predictions-are", "score"], "--predictions-are is for prediction files,"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ftprl
-from ftprl import data
+from ftprl import data, receipt
 from ftprl.data import Batch, formats
 
 
@@ -37,3 +37,20 @@ def test_every_format_has_its_module() -> None:
         assert callable(formats.import_module(known.module).open_files)
     for kind in formats.OBJECT_FORMATS:
         assert callable(formats.import_module(kind.module).open_object)
+
+
+def test_a_name_that_misleads_needs_the_format(tmp_path: Path) -> None:
+    """Rows of VW text in a file whose name says CSV: `format=` reads them, and a receipt is verified without it."""
+    file = tmp_path / "rows.csv"
+    file.write_text("1 | a\n-1 | b\n" * 30)
+    path = tmp_path / "model"
+    model = ftprl.train(file, format="vw", bits=4, order="given", receipt=True, output=path).model
+    for call in (model.predict, lambda data: ftprl.train(data, resume=path)):
+        with pytest.raises(
+            ftprl.InvalidInput, match=r"rows.csv: expected vw, the format of the model's data, got csv;"
+        ):
+            call(file)
+    assert ftprl.train(file, format="vw", resume=path).rows == 60
+    assert len(model.predict(model.open(file, format="vw"))) == 60
+    receipt.write_receipt(tmp_path / "receipt", receipt.make_receipt(model, receipt.certify_model(model)))
+    assert receipt.verify_receipt(tmp_path / "receipt", file).confirmed

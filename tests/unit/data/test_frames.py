@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -715,6 +716,52 @@ def test_other_columns_and_keys_are_listed_once() -> None:
     ]
     with pytest.raises(BadFormat, match="expected a key 'price', got the keys 'cost'; add it"):
         dicts.predict([{"cost": 1.0}])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_files_have_the_same_rule_for_other_columns(suffix: str, tmp_path: Path) -> None:
+    """Other columns are listed once, and a column of the model that a file lacks is refused with its name."""
+    model = ftprl.train(table(), **OPTIONS).model
+    frame = pd.DataFrame(table().drop_columns(["click"]).to_pylist())
+
+    def written(frame: pd.DataFrame, name: str) -> str:
+        path = str(tmp_path / f"{name}.{suffix}")
+        if suffix == "parquet":
+            frame.to_parquet(path)
+        elif suffix == "jsonl":
+            frame.to_json(path, orient="records", lines=True)
+        else:
+            frame.to_csv(path, index=False, sep="," if suffix == "csv" else "\t")
+        return path
+
+    more, less = written(frame.assign(z=1), "more"), written(frame.drop(columns=["city"]), "less")
+    what = "keys" if suffix == "jsonl" else "columns"
+    said = f"{what} that the model does not know are left out: 'z'; check their names."
+    assert warned(lambda: model.predict(more)) == [said]
+    assert warned(lambda: model.predict([more, more])) == [said]
+    assert warned(lambda: model.predict(written(frame, "same"))) == []
+    with pytest.raises(BadFormat, match=rf"less\.{suffix}.*: expected a {what[:-1]} 'city', got "):
+        model.predict(less)
+
+
+def test_json_lines_of_a_model_of_json_lines_may_have_any_keys(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"y": 1, "a": 1, "o": {"b": "x"}}\n{"y": 0, "a": 2, "o": {"b": "z"}}\n' * 10)
+    (tmp_path / "few.jsonl").write_text('{"a": 1}\n')
+    (tmp_path / "other.jsonl").write_text('{"a": 1, "o": {"c": 2}}\n')
+    (tmp_path / "none.jsonl").write_text('\n{"A": 1}\n')
+    model = ftprl.train(tmp_path / "a.jsonl", label="y").model
+    assert warned(lambda: model.predict(tmp_path / "few.jsonl")) == []
+    assert warned(lambda: model.predict(tmp_path / "other.jsonl")) == [
+        "keys that the model does not know are read by their values, as new features: 'o.c'; check their names."
+    ]
+    with pytest.raises(BadFormat, match=r"none.jsonl:1: expected a key 'a', got the keys 'A'; add it, with null"):
+        model.predict(tmp_path / "none.jsonl")
+
+
+def test_lines_of_text_are_no_paths() -> None:
+    for lines in ("1 | a:1", ["1 | a:1", "-1 | b"], "y,x\n1,2\n"):
+        with pytest.raises(InvalidInput, match=r"data needs the paths of files, got the text '.*'; write the rows"):
+            ftprl.train(lines)
 
 
 def test_a_key_that_is_missing_in_a_row_alone_is_named() -> None:

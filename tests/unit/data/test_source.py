@@ -338,7 +338,7 @@ def test_a_row_that_is_too_long(tmp_path: Path) -> None:
         ("a.vw", {"seed": -1}, "seed= needs a whole number from 0 to 2**64 - 1, got -1"),
         ("a.vw", {"on_bad_row": "ignore"}, "on_bad_row= needs raise or skip, got 'ignore'"),
         ("a.vw", {"dtype": "int8"}, "dtype= needs float32 or float64, got 'int8'"),
-        ("a.vw", {"loss": "cubic"}, "loss= needs one of logistic, "),
+        ("a.vw", {"loss": "cubic"}, "loss= needs a known name, got 'cubic'; use one of logistic, "),
     ],
 )
 def test_bad_arguments(

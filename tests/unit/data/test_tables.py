@@ -178,7 +178,7 @@ def test_a_header_that_is_not_utf8(tmp_path: Path) -> None:
             {"columns": {"y": "label"}, "label": "y"},
             "columns= has the kind of each column, got label= as well; keep one.",
         ),
-        ({"label": "y", "loss": "cubic"}, "loss= needs one of logistic, "),
+        ({"label": "y", "loss": "cubic"}, "loss= needs a known name, got 'cubic'; use one of logistic, "),
         (
             {"label": "y", "loss": "squared", "positive": 1},
             "positive= needs a loss with two classes, got loss='squared'",

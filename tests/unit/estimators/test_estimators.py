@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -370,3 +371,26 @@ def test_a_table_without_rows_is_refused(estimator: Any) -> None:
     ):
         with pytest.raises(ValueError, match="0 sample"):
             estimator().fit(table, [])
+
+
+def test_partial_fit_warns_as_fit_does_once_for_all_classes() -> None:
+    """Of columns that look like identifiers in the first call, and once the loss is above that of the baseline."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"id": [f"u{i}" for i in range(1500)], "x": rng.normal(size=1500)})
+    y = rng.choice(3, 1500, p=[0.8, 0.1, 0.1])
+    model = FTPRLClassifier(multi_class="ovr", scale=1e-9, bits=8)
+    texts = []
+    for some in (slice(0, 500), slice(500, 1000), slice(1000, 1250), slice(1250, 1500)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.partial_fit(frame[some], y[some], classes=[0, 1, 2])
+        texts.append([str(one.message) for one in caught if one.category is FtprlWarning])
+    assert [len(own) for own in texts] == [1, 1, 0, 0]
+    assert "'id'" in texts[0][0]
+    assert "is above the baseline's" in texts[1][0]
+    assert texts[1][0].endswith("(so for 3 of 3 models)")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        FTPRLClassifier(multi_class="ovr", scale=1e-9, bits=8).fit(frame, y)
+    fitted = [str(one.message) for one in caught if one.category is FtprlWarning]
+    assert [sum(what in text for text in fitted) for what in ("'id'", "is above the baseline's")] == [1, 1]

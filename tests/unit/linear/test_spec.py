@@ -81,7 +81,17 @@ def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "log"}, "loss= needs a known name, got 'log'; use one of logistic, "),
+        ({"loss": "cubic"}, "loss= needs a known name, got 'cubic'; use one of logistic, "),
+        *(
+            ({"loss": typed}, f"loss= needs a known name, got {typed!r}; did you mean {meant}")
+            for meant, names in {
+                "squared?": ("mse", "rmse", "l2", "squared_error"),
+                "absolute?": ("mae", "l1"),
+                "logistic?": ("log", "log_loss", "logloss", "binary", "logisitc"),
+                "logistic or, for several classes, softmax?": ("cross_entropy",),
+            }.items()
+            for typed in names
+        ),
         ({"dim": 0}, "dim= needs a whole number of at least 1, got 0; "),
         ({"dim": 2**32 + 1}, "dim= needs at most 2**32 cells, got 4294967297; "),
         ({"dim": 1.5}, "got 1.5; "),

@@ -390,7 +390,7 @@ def test_gamma_has_everything_that_other_losses_have(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"| a\n| b\n", b"1 0 | a\n"], ids=["empty", "unlabelled", "weightless"])
 def test_nothing_to_learn_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "log.vw").write_bytes(content)
-    with pytest.raises(InvalidInput, match="data needs rows with a label and a weight above 0, got none"):
+    with pytest.raises(InvalidInput, match=r"rows with a label( and a weight above 0)?, got none"):
         train(tmp_path / "log.vw", output=tmp_path / "m", **small())
     assert not (tmp_path / "m").exists()
 
