@@ -144,7 +144,7 @@ def losses(names: list[str]) -> None:
         X, y = STREAMS[name]()
         classes = int(y.max()) + 1
         own = [
-            ftprl.train(X, y, classes=list(range(classes)), **options).progressive_loss
+            ftprl.train(X, y, order="given", classes=list(range(classes)), **options).progressive_loss
             for options in ({"loss": "softmax"}, {"loss": "softmax", "stack": False}, {"loss": "ovr"})
         ]
         vw, rate = min((of_vw(X, y, classes, rate), rate) for rate in RATES)

@@ -30,7 +30,7 @@ SETS: dict[str, tuple[str, dict[str, Any], list[str]]] = {  # loss, how it is re
 
 def improvement(data: Any, **options: Any) -> float:
     """How much better than the baseline the progressive loss is, in percent."""
-    return float(ftprl.train(data, bits=18, **options).improvement)
+    return float(ftprl.train(data, bits=18, order="given", **options).improvement)
 
 
 def holes(table: pa.Table, label: str, share: float, *, at_random: bool) -> pa.Table:

@@ -138,7 +138,7 @@ def main() -> None:
     print("\nftprl.train\n\n| set | " + " | ".join(f"delay {delay}" for delay in DELAYS) + " |")
     print("|---" * (1 + len(DELAYS)) + "|")
     for name, options in SETS.items():
-        runs = [ftprl.train(arguments.data / name, delay=delay, **options) for delay in DELAYS]
+        runs = [ftprl.train(arguments.data / name, delay=delay, order="given", **options) for delay in DELAYS]
         shown = [f"{run.progressive_loss:.4g} ({run.improvement:.1f} %)" for run in runs]
         print(f"| {name} | " + " | ".join(shown) + " |", flush=True)
 

@@ -61,7 +61,7 @@ def measured(name: str, folder: Path) -> list[Row]:
     """Train, then fit the same rows with features divided by the model's units."""
     options = dict(STREAMS[name])
     path = folder / options.pop("file")
-    run = ftprl.train(path, receipt=True, **options)
+    run = ftprl.train(path, receipt=True, order="given", **options)
     certificate, engine = run.certificate, run.model.engine
     slots = engine.touched()
     unit = np.zeros(engine.spec.dim)

@@ -36,6 +36,7 @@ def main() -> None:
     path = work / f"{options.rows}.two.vw"
     forms.write(path, options.rows, seed=1)
     own = [*command(), "train", str(path), "-o", str(work / "m"), "--bits", str(BITS), "-q", "--interactions", "a:b"]
+    own += ["--order", "given"]  # as the other systems learn
     vw = [sys.executable, "-m", "vowpalwabbit", "--ftrl", "--loss_function", "logistic", "-b", str(BITS), "-q", "ab"]
     jobs = {
         "vw --ftrl -q ab": [*vw, "-d", str(path), "-f", str(work / "v")],

@@ -55,7 +55,20 @@ class Job:
 def eight(data: Path, model: Path) -> list[str]:
     """`ftprl train`, as a user would call it: eight scales, of which four may retire."""
     label = ["--label", "click"] if data.suffix in (".csv", ".parquet", ".jsonl") else []
-    return [*command(), "train", str(data), "-o", str(model), "--bits", str(BITS), "-q", "--json", *label]
+    return [
+        *command(),
+        "train",
+        str(data),
+        "-o",
+        str(model),
+        "--bits",
+        str(BITS),
+        "-q",
+        "--json",
+        "--order",
+        "given",
+        *label,
+    ]
 
 
 def ftprl(data: Path, model: Path) -> list[str]:
