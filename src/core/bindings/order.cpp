@@ -98,8 +98,6 @@ void ftprl::bindings::bind_order(nb::module_& m) {
         .def("checked", &checked_rows, nb::arg("start"), nb::arg("most"), "Arrays of the rows that are checked.")
         .def_prop_ro("waiting", [](const TypedOrder& self) { return self.order.waiting(); })
         .def_prop_ro("checked_rows", [](const TypedOrder& self) { return self.order.checked_rows(); })
-        .def_prop_ro("last_phase", [](const TypedOrder& self) { return self.order.last_phase(); })
-        .def_prop_ro("last_quarter", [](const TypedOrder& self) { return self.order.last_quarter(); })
         .def_prop_ro("overflowed", [](const TypedOrder& self) { return self.order.overflowed(); });
     m.def("order_keys", &order_keys, nb::arg("seed"), nb::arg("first"), nb::arg("count"),
           "The random bits of some rows, by their numbers: splitmix64.");

@@ -8,6 +8,7 @@ namespace ftprl {
 namespace {
 
 constexpr std::size_t CHECKED_PART = 10, LEAST_ROWS = 1000;
+constexpr std::size_t MOST_BYTES = std::size_t{1} << 24;  // that leave together
 constexpr std::size_t AHEAD = 8;                          // rows whose entries are fetched before they are copied
 constexpr std::size_t LEAST_DEAD = std::size_t{1} << 20;  // entries that are kept for nobody before memory is tidied
 
@@ -115,10 +116,18 @@ void RowOrder::finish() {
     compared_at_ = checked_.empty() ? last_at_ : check_at_ - std::min(check_at_, checked_.size());
 }
 
+// How many of some rows are copied at once: at least one.
+std::size_t RowOrder::at_once(const Row* rows, std::size_t most) const {
+    std::size_t count = 0, bytes = 0;
+    while (count < most && (count == 0 || bytes + bytes_of(rows[count]) <= MOST_BYTES))
+        bytes += bytes_of(rows[count++]);
+    return count;
+}
+
 OrderedRows RowOrder::take(std::size_t most, Stage& stage) {
     stage = Stage::passing;
     if (due_head_ < due_.size()) {
-        const std::size_t count = std::min(most, due_.size() - due_head_);
+        const std::size_t count = at_once(due_.data() + due_head_, std::min(most, due_.size() - due_head_));
         OrderedRows rows = gather(due_.data() + due_head_, count);
         due_head_ += count;
         return rows;
@@ -128,7 +137,7 @@ OrderedRows RowOrder::take(std::size_t most, Stage& stage) {
     int part = 0;
     while (last_head_ >= ends[part]) ++part;
     stage = static_cast<Stage>(part + 1);
-    const std::size_t count = std::min(most, ends[part] - last_head_);
+    const std::size_t count = at_once(last_.data() + last_head_, std::min(most, ends[part] - last_head_));
     OrderedRows rows = gather(last_.data() + last_head_, count);
     last_head_ += count;
     return rows;
@@ -136,7 +145,7 @@ OrderedRows RowOrder::take(std::size_t most, Stage& stage) {
 
 OrderedRows RowOrder::checked(std::size_t from, std::size_t most) const {
     if (from >= checked_.size()) return {};
-    return gather(checked_.data() + from, std::min(most, checked_.size() - from));
+    return gather(checked_.data() + from, at_once(checked_.data() + from, std::min(most, checked_.size() - from)));
 }
 
 OrderedRows RowOrder::gather(const Row* rows, std::size_t count) const {
@@ -184,8 +193,8 @@ void RowOrder::compact() {
     if (indices_.size() - kept < std::max(kept, LEAST_DEAD)) return;
     std::vector<std::uint32_t> indices;
     std::vector<unsigned char> values;
-    indices.reserve(2 * kept);
-    values.reserve(2 * kept * width_);
+    indices.reserve(kept);
+    values.reserve(kept * width_);
     const auto move = [&](Row& row) {
         const auto from = static_cast<std::ptrdiff_t>(row.start), size = static_cast<std::ptrdiff_t>(row.size);
         const auto width = static_cast<std::ptrdiff_t>(width_);

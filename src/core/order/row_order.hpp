@@ -50,8 +50,6 @@ public:
 
     std::size_t waiting() const { return waiting_.size() + recent_.size() + last_.size() - last_head_; }
     std::size_t checked_rows() const { return checked_.size(); }
-    std::size_t last_phase() const { return last_.size(); }
-    std::size_t last_quarter() const { return last_.size() - last_at_; }
     bool overflowed() const { return doublings_ > 0; }
 
 private:
@@ -68,6 +66,7 @@ private:
     void settle(const Row& row);
     void halve();
     void compact();
+    std::size_t at_once(const Row* rows, std::size_t most) const;
     OrderedRows gather(const Row* rows, std::size_t count) const;
 
     std::uint64_t seed_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ftprl.training.context import RunContext
 
 _MOST = 20  # that a model keeps
+_DECIMAL = re.compile(r"[-+]?\d*\.\d+(e[-+]?\d+)?", re.IGNORECASE)
 
 
 def of_columns(data: Mapping[str, Any]) -> Iterator[Caution]:
@@ -25,6 +27,10 @@ def of_columns(data: Mapping[str, Any]) -> Iterator[Caution]:
     for column in profile:
         if column["advice"] is not None:
             yield Caution(f"column {column['name']}", column["advice"], ("ignore", "text"))
+    values = [column["name"] for column in profile if _DECIMAL.fullmatch(column["name"])]
+    if values and data["format"] in ("csv", "tsv"):
+        text = f"the columns have names such as {shown(values[0])[:40]!r}: if the first row is data, pass header=False"
+        yield Caution("column names", text, ("header",))
     kinds = {column["kind"] for column in profile}
     # Dicts and JSON lines may have other keys later.
     if kinds and not kinds & set(FEATURES) and data["format"] not in (JSON_LINES, RECORDS):

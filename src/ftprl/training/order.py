@@ -132,8 +132,10 @@ class RandomOrder:
 
     def checked(self) -> list[Batch]:
         """Return the last rows of the data, in their order."""
-        starts = range(0, self._core.checked_rows, AT_ONCE)
-        return [_batch(*self._core.checked(start, AT_ONCE)) for start in starts]
+        batches: list[Batch] = []
+        while (start := sum(map(len, batches))) < self._core.checked_rows:
+            batches.append(_batch(*self._core.checked(start, AT_ONCE)))
+        return batches
 
     @property
     def has_overflowed(self) -> bool:

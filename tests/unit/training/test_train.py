@@ -493,3 +493,13 @@ def test_intervals_of_several_runs_say_so(tmp_path: Path, capsys: pytest.Capture
         assert command(["train", str(tmp_path / "b.vw"), *resumed]) == 0
         shown = capsys.readouterr().err
         assert ("(over the 600 rows of all runs)" in shown) == said
+
+
+def test_a_first_row_that_is_data_is_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{i % 2},{i / 7:.3f},{'abc'[i % 3]}\n" for i in range(1, 200)]
+    (tmp_path / "rows.csv").write_text("".join(rows))
+    (tmp_path / "named.csv").write_text("".join(["y,0,1\n", *rows]))
+    said = "the columns have names such as '0.143': if the first row is data, pass --no-header"
+    for file, label, expected in (("rows.csv", "1", True), ("named.csv", "y", False)):
+        assert command(["train", str(tmp_path / file), "--label", label, "-o", str(tmp_path / "m")]) == 0
+        assert (said in capsys.readouterr().err) == expected
