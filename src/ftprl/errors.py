@@ -42,7 +42,7 @@ class MissingExtra(FtprlError, ImportError):
 
 
 class OutOfMemory(FtprlError, MemoryError):
-    """A table does not fit into memory; the message has how much it needs."""
+    """A table, or a part of the data, does not fit into memory; the message has how much it needs."""
 
 
 class FtprlWarning(UserWarning):

@@ -21,7 +21,7 @@ from ftprl.data.row_bytes import pieces, row_bytes
 from ftprl.data.source import check_here
 from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
 from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, known_columns, named_columns
-from ftprl.errors import BadFormat, InvalidInput
+from ftprl.errors import BadFormat, InvalidInput, OutOfMemory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,8 +185,12 @@ class ColumnFile:
 
         try:
             return step()
-        except MemoryError:
-            raise
+        except MemoryError as error:
+            what = shown(" ".join(str(error).split()))[:160]
+            raise OutOfMemory(
+                f"{shown(self._file_name)}: {where}expected parts that fit into memory, got one that does not ({what});"
+                " check the file, or write it with smaller parts."
+            ) from None
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             what = shown(" ".join(str(error).split()))[:160]
             raise BadFormat(
