@@ -66,7 +66,7 @@ class Evaluation:
         }
 
     def __str__(self) -> str:
-        missing = {"without a prediction": self.left_out, "without a label or weight": self.unlabelled}
+        missing = {"without a prediction": self.left_out, "without a label or weight, or bad": self.unlabelled}
         lines = [f"{self.rows:,} rows{left_out(missing)}", "", *table_of(self.metrics)]
         for at, metrics in self.thresholds.items():
             lines += ["", f"at threshold {at:g}:", *table_of(metrics)]

@@ -80,8 +80,11 @@ def _moments(losses: Vector, weight: Vector) -> LossMoments:
     return moments
 
 
-def _ends(losses: Vector, weight: Vector, least: float) -> tuple[float, float]:
-    """Return a 95 % interval of the mean; the end on the side of the longer tail is moved (Johnson 1978)."""
+def _ends(losses: Vector, weight: Vector) -> tuple[float, float]:
+    """Return a 95 % interval of the mean of losses above the least possible.
+
+    The end on the side of the longer tail is moved (Johnson 1978).
+    """
     moments, w = _moments(losses, weight), np.ldexp(weight, -_exponent(weight))
     total = float(w.sum())
     error = math.sqrt(moments.variance) if len(losses) >= _FEWEST else math.nan
@@ -90,7 +93,7 @@ def _ends(losses: Vector, weight: Vector, least: float) -> tuple[float, float]:
     third = float(((w * (losses - moments.mean)) ** 3).sum()) / (total * total * total)
     shift = third / error**2 * (2.0 * _NORMAL_95**2 + 1.0) / 6.0
     low = moments.mean + min(shift, 0.0) - _NORMAL_95 * error
-    return max(low, least), moments.mean + max(shift, 0.0) + _NORMAL_95 * error
+    return max(low, 0.0), moments.mean + max(shift, 0.0) + _NORMAL_95 * error
 
 
 def _sigmas(difference: float, variance: float, size: float) -> float:
@@ -131,7 +134,7 @@ class FrozenCheck:
         least = baselines[:, 1]
         frozen, floor = _moments(losses - least, weight), _moments(least, weight).mean
         paired = _moments(losses - baselines[:, 0], weight)
-        low, high = _ends(losses, weight, floor)
+        low, high = _ends(losses - least, weight)
         return cls(
             "last",
             len(losses),
@@ -141,8 +144,8 @@ class FrozenCheck:
             least=floor,
             above_progressive=_sigmas(frozen.mean - before.mean, frozen.variance + before.variance, frozen.mean),
             above_baseline=_sigmas(paired.mean, paired.variance, frozen.mean + floor),
-            lower=low,
-            upper=high,
+            lower=low + floor,
+            upper=high + floor,
         )
 
     @classmethod
@@ -150,7 +153,7 @@ class FrozenCheck:
         """Compare the losses of rows that were learned with those when they came (`came`), row by row."""
         more, paired = _moments(losses - came, weight), _moments(losses - baselines[:, 0], weight)
         least = _moments(baselines[:, 1], weight).mean
-        low, high = _ends(losses, weight, least)
+        low, high = _ends(losses - baselines[:, 1], weight)
         loss = _moments(losses, weight).mean
         return cls(
             "again",
@@ -161,8 +164,8 @@ class FrozenCheck:
             least=least,
             above_progressive=_sigmas(more.mean, more.variance, loss),
             above_baseline=_sigmas(paired.mean, paired.variance, loss),
-            lower=low,
-            upper=high,
+            lower=low + least,
+            upper=high + least,
         )
 
     @property

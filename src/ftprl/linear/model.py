@@ -111,6 +111,10 @@ class Model:
         ]
         if self.positive is not None:
             rows.append(("positive label", self.positive))
+        if (drawn := self.history.get("sample")) is not None:
+            last = LossTotals.from_list(drawn)
+            means = measured(spec.loss, last.mean, last.baseline_mean, last.improvement)
+            rows.append(("learned last", f"{last.rows:,} rows, drawn at random from those of the last run: {means}"))
         if (check := self.history.get("check")) is not None:
             rows.append((name_of_check(check), checked(spec.loss, check)))
         rows += [("warning", caution.text) for caution in self.cautions]

@@ -199,7 +199,7 @@ def _number(y: Any) -> float:
         number = float(y)
     except (TypeError, ValueError):
         number = math.inf
-    if math.isinf(number) or isinstance(y, str):
+    if not math.isfinite(number) or isinstance(y, str):
         raise InvalidInput(f"y needs a finite number, got {y!r:.60}; pass the label of the row.")
     return number
 

@@ -77,6 +77,7 @@ class StreamCertificate:
     order: str | None = None  # of the rows of the latest run: "random" or "given"
     check: Mapping[str, Any] | None = None  # how the model predicted while it did not learn, as JSON values
     drawn: Mapping[str, float | None] | None = None  # losses of the rows learned last, drawn from more than may wait
+    runs: int = 1
     first_pass: Mapping[str, float | None] | None = None  # its losses, where later passes learned the same rows again
 
     @property
@@ -154,7 +155,7 @@ class StreamCertificate:
     @property
     def latest(self) -> Json:
         """What is known of the latest run besides its numbers."""
-        return {"order": self.order, "check": self.check, "drawn": self.drawn}
+        return {"order": self.order, "check": self.check, "drawn": self.drawn, "runs": self.runs}
 
     @property
     def curve(self) -> FloorCurve:
@@ -200,6 +201,7 @@ class StreamCertificate:
             confidence=None if expected is None else expected.to_dict(),
             order=history.get("order", {}).get("order"),
             check=history.get("check"),
+            runs=len((model.provenance or {}).get("runs", ())) or 1,
             drawn=None if drawn is None else {"rows": drawn.rows, **against_baseline(drawn)},
         )
 

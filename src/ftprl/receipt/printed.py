@@ -50,15 +50,17 @@ def four_answers(c: Answerable) -> list[Answer]:
     drawn, order, again = c.latest.get("drawn"), c.latest.get("order"), c.first_pass is not None
     first = drawn or c.first_pass or c.baseline
     rows = answers.rows_of(order, again=again, drawn=None if drawn is None else int(drawn["rows"]))
+    about = "drawn" if drawn is not None else order
+    latest = "latest" if order == "random" and c.latest.get("runs", 1) > 1 else order
     loss, weight = first.get("loss") or 0.0, first.get("weight") or 0.0
     mean = loss / weight if weight else 0.0
     base, least = first.get("baseline"), first.get("least") or 0.0
     gain = None if base is None else improvement(loss, base, least)
     return [
         answers.guessing(c.loss_name, mean, None if base is None or not weight else base / weight, gain, rows),
-        answers.learning_rate(c.rates, c.baseline.get("weight") or 0.0, again=again),
-        answers.fixed_weights(c.curve, c.offset, again=again, goes_on=order == "given"),
-        *([] if c.confidence is None else [answers.tomorrow(c.confidence, order, c.latest.get("check"))]),
+        answers.learning_rate(c.rates, c.baseline.get("weight") or 0.0, again=again, about=about),
+        answers.fixed_weights(c.curve, c.offset, again=again, about=about),
+        *([] if c.confidence is None else [answers.tomorrow(c.confidence, latest, c.latest.get("check"))]),
     ]
 
 

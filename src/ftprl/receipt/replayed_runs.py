@@ -122,6 +122,9 @@ class Replaying:
         self.replay.retire = True
         self.check = self.drawn = None
         order = run["order"]
+        if self.runs and self.runs[-1]["order"]["order"] != order["order"]:  # the intervals begin anew
+            self.confidence = ReplayedIntervals(self.replay.loss.name, self.replay.spec.classes)
+            self.tail = AuditedTail(self.replay.loss)
         self.sample = ReplayedSample(order["order_seed"]) if order["order"] == "given" else None
         self.digests = BatchDigest()
         passes = 0
@@ -271,7 +274,7 @@ class Replaying:
                 audit.curve(),
                 offset_in_words(loss) if loss.has_offset else "",
                 None if stated.get("confidence") is None else self._expected(),
-                recomputed,
+                {**recomputed, "runs": len(self.runs)},
             )
         )
         units = [float(c.unit.max(initial=0.0)) for c in self.replay.coordinates()]

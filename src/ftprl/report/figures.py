@@ -42,6 +42,11 @@ def _has_numbers(log: RunLog) -> bool:
 
 def _meaning(log: RunLog) -> str:
     """What the losses of rows that are predicted before they are learned estimate."""
+    if log.end.get("sample") is not None:
+        return (
+            ". More rows came than wait in memory, so most were learned in the order of the data; the rows learned"
+            " last, a random draw, estimate the loss of the saved model."
+        )
     if log.settings.get("order") == "random":
         return ", in random order, so these losses estimate the loss of the saved model on rows like these."
     return ". These are the losses of a model that goes on learning; the saved model may be worse."

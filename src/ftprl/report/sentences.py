@@ -26,6 +26,7 @@ def answers(log: RunLog) -> list[Answer]:
     first, loss, again = log.first_pass, LOSSES.get(log.loss), log.has_later_passes
     listed = []
     order, sample = log.settings.get("order"), log.end.get("sample")
+    about = "drawn" if sample is not None else str(order)
     if isinstance(sample, Mapping) and (mean := number(sample.get("loss"))) is not None:
         rows = rows_of(None, drawn=int(sample["rows"]))
         baseline, gain = (number(sample.get(name)) for name in ("baseline", "improvement"))
@@ -36,13 +37,13 @@ def answers(log: RunLog) -> list[Answer]:
     several = any(p.weights for p in log.points)
     weight = log.rates.get("weight", log.receipt.get("weight", 0.0)) if "loss" in log.rates else 0.0
     if weight > 0.0 and {"scale", "loss", "mixture"} <= set(log.rates):
-        listed.append(learning_rate(log.rates, weight, again=again))
+        listed.append(learning_rate(log.rates, weight, again=again, about=about))
     elif log.points and not several:
         listed.append(learning_rate(None, 0.0))
     offset = "" if loss is None or not loss.has_offset else offset_in_words(scalar_loss(log.loss, _tau(log)))
     may_have_receipt = loss is None or not loss.has_classes
     if log.floor is not None or (log.keeps_receipt is False and may_have_receipt):
-        listed.append(fixed_weights(log.floor, offset, again=again, goes_on=order == "given"))
+        listed.append(fixed_weights(log.floor, offset, again=again, about=about))
     check = log.end.get("check")
     known = order if order in ("given", "random") else None
     expected = tomorrow(log.confidence, known, check if isinstance(check, Mapping) and "loss" in check else None)

@@ -80,7 +80,9 @@ def _with_root(value: float, root: bool) -> str:
     return f"{_short(value)} (RMSE {_short(root_mean_square(value))})" if root else _short(value)
 
 
-def learning_rate(rates: Mapping[str, Any] | None, weight: float, *, again: bool = False) -> Answer:
+def learning_rate(
+    rates: Mapping[str, Any] | None, weight: float, *, again: bool = False, about: str | None = None
+) -> Answer:
     """Whether one of the learning rates alone would have had less loss than their mixture, and the guarantee for it.
 
     Both are about the rates that were kept to the end. The numbers are those of all passes; `again` is True if there
@@ -113,14 +115,18 @@ def learning_rate(rates: Mapping[str, Any] | None, weight: float, *, again: bool
         text += f" Guaranteed in advance: the mixture is at most {most} per row above the best scale{kept}."
     if kept:
         text += f" Nothing is known of the scales that were dropped{f', after row {row:,}' if row else ''}."
-    return Answer(question, f"{text} These losses are those of all passes." if again else text)
+    if again or about == "drawn":
+        text += f" These losses are those of all {'passes' if again else 'rows'}."
+    return Answer(question, text)
 
 
-def fixed_weights(curve: FloorCurve | None, offset: str = "", *, again: bool = False, goes_on: bool = False) -> Answer:
+def fixed_weights(
+    curve: FloorCurve | None, offset: str = "", *, again: bool = False, about: str | None = None
+) -> Answer:
     """Whether weights known from the first row on would have been better; `offset` is what they are added to.
 
-    The curve is that of all passes; `again` is True if there were several, and `goes_on` if the rows were learned in
-    the order of the data, so that the losses are those of a model that goes on learning.
+    The curve is that of all passes; `again` is True if there were several. `about` is "given" if the rows were learned
+    in the order of the data, and "drawn" if most of them were: then this is about a model that goes on learning.
     """
     question = "Would other fixed weights have been better?"
     if curve is None:
@@ -128,7 +134,7 @@ def fixed_weights(curve: FloorCurve | None, offset: str = "", *, again: bool = F
     text = headline(curve)
     if again:
         text = f"Over all passes, of which later ones meet rows that were learned before: {text[:1].lower()}{text[1:]}"
-    if goes_on:
+    if about in ("given", "drawn"):
         text += " This is about the model while it went on learning, not about the saved one."
     return Answer(question, f"{text} (Fixed weights on top of {offset} up to each row.)" if offset else text)
 
@@ -137,6 +143,7 @@ _IF = {
     None: "if new rows are like these",
     "given": "if the model goes on learning and the data go on changing as they did",
     "random": "for a row drawn at random from data like these",
+    "latest": "for a row drawn at random from data like those of the latest run",
 }
 
 
@@ -158,7 +165,7 @@ def tomorrow(
     if loss is None or confidence is None:
         return Answer(question, "Not known: the run has no record of it.")
     low, high, level = loss
-    start = "" if "error_rate" in confidence or order == "random" else " after the first 32 rows"
+    start = "" if "error_rate" in confidence or order in ("random", "latest") else " after the first 32 rows"
     better = "" if gain is None or gain[1] is None else f", {_less(gain[0], gain[1])} than guessing"
     sure = f"({100.0 * level:g} % confidence, valid at every row)"
     between = f"of at least {_short(low)}" if high is None else f"from {_short(low)} to {_short(high)}"

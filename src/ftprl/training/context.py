@@ -54,6 +54,8 @@ class RunContext:
     ) -> RunContext:
         """A new run, or the one that the model is a checkpoint of."""
         before = TrainingHistory.from_dict(model.history)
+        if (before.order or {}).get("order", options.order) != options.order:
+            before = before._replace(monitor=())  # intervals of rows in one order say nothing of the other
         monitor = RunMonitor(model.engine.spec.loss, before.monitor)
         saved, model.checkpoint = model.checkpoint, None
         if saved is not None:
@@ -66,7 +68,7 @@ class RunContext:
             model.waiting = {}
             return run
         totals = model.engine.progress
-        is_partial = before.rows > 0 and not before.monitor
+        is_partial = before.rows > 0 and not model.history.get("monitor")
         state = RunState(totals, totals, before.holdout, source.start, monitor, is_partial)
         state.arrived = None if waiting is None else totals
         state.data_cautions = cautions.kept({}, cautions.of_columns(source.describe().to_dict()), judges=True)

@@ -39,7 +39,7 @@ def monitored_fields(monitor: RunMonitor, *, is_random: bool) -> dict[str, Any]:
 def rows_fields(run: RunContext) -> dict[str, Any]:
     """Return the order of the rows of a run that is over, what is known of its saved model, and its warnings."""
     drawn, check = run.last_drawn, run.state.check
-    goes_on = run.before.rows > 0 and not (run.is_random or run.state.is_partial)
+    goes_on = bool(run.before.monitor) and not (run.is_random or run.state.is_partial)
     rows = run.before.rows + run.state.rows // max(1, run.state.passes_done)
     return {
         **({"rows_of_runs": rows} if goes_on else {}),

@@ -163,6 +163,8 @@ class Run:
             held = "last pass: held-out" if self._passes > 1 else "held-out"
             text += f"; {held} " if self.best_pass is None else f"; {self._choice()}: "
             text += self._measured(self.holdout)
+            if self.drawn is not None or self.order.get("order") == "given":
+                text += ", predicted in their turn by a model that went on learning"
         return text + (f"; {self.bad_rows} bad row{'s'[: self.bad_rows > 1]} left out" if self.bad_rows else "")
 
     @property

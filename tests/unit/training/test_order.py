@@ -485,3 +485,34 @@ def test_texts_of_a_forged_model_are_refused(tmp_path: Path) -> None:
     forged.history = {**forged.history, "cautions": {"a": ["boo", "(a+)+$", "y[1m"]}}
     forged.save(tmp_path / "f.ftprl")
     assert _command("inspect", str(tmp_path / "f.ftprl")) == 0
+
+
+def test_intervals_begin_anew_when_the_order_of_the_rows_changes(tmp_path: Path) -> None:
+    X, y = _sorted_rows(1500)
+    ftprl.train(X, y, order="random", receipt=True, output=tmp_path / "a.ftprl")
+    run = ftprl.train(X, y, resume=tmp_path / "a.ftprl", order="given", output=tmp_path / "b.ftprl")
+    assert run.confidence is not None
+    assert run.confidence.loss.rows == 1500
+    model = ftprl.load(tmp_path / "b.ftprl")
+    write_receipt(tmp_path / "r", make_receipt(model, certify_model(model)))
+    assert verify_receipt(tmp_path / "r", [ftprl.data.open(X, y=y)] * 2).confirmed
+
+
+def test_the_interval_of_counts_leaves_out_what_no_prediction_can_change() -> None:
+    """Of the loss of the last rows above the least possible, which alone has to do with the model."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 2))
+    y = rng.poisson(np.exp(3.0 + X[:, 0])).astype(float)
+    check = ftprl.train(X, y, loss="poisson").check
+    assert check is not None
+    assert check.lower - check.least < check.loss - check.least < 2.0 * (check.lower - check.least)
+
+
+def test_a_certificate_of_rows_drawn_from_many_is_not_about_the_saved_model(tmp_path: Path) -> None:
+    X, y = _sorted_rows(3000)
+    model = ftprl.train(X, y, waiting=300, receipt=True, output=tmp_path / "m.ftprl").model
+    text = " ".join(str(certify_model(model)).split())
+    assert "that were drawn at random from all and learned last" in text
+    assert "These losses are those of all rows." in text
+    assert "This is about the model while it went on learning, not about the saved one." in text
+    assert "learned last" in model._repr_html_()
