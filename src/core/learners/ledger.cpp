@@ -186,8 +186,8 @@ inline double curvature_of(const Constants& c, const Lane& lane, const LaneCell&
     return hQ * lane.inverse * over_kappa + lane.hl2 * lane.inverse * (a.M * a.M);
 }
 
-// What a lane of a cell adds to the sums, with u the play it is compared with; see LEDGER_SUMS. `S_seen` is that of
-// fixed weights which have no classes to come.
+// Add the terms of one lane of a cell to the sums of LEDGER_SUMS. `u` is the fixed weight that the run is compared
+// with; `S_seen` is the sum S for fixed weights of the classes that came.
 inline void add_terms(const Constants& c, const LaneCell& a, double H, double S, double S_seen, double x, double u,
                       double* sums) {
     const double over_M = a.M > 0.0 ? 1.0 / a.M : 0.0;  // a feature may have been 0 in every row

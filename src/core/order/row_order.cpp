@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t CHECKED_PART = 10, LEAST_ROWS = 1000;
 constexpr std::size_t MOST_BYTES = std::size_t{1} << 24;  // that leave together
-constexpr std::size_t AHEAD = 8;                          // rows whose entries are fetched before they are copied
+constexpr std::size_t AHEAD = 8;                          // how many rows ahead of the copy entries are prefetched
 constexpr std::size_t LEAST_DEAD = std::size_t{1} << 20;  // entries that are kept for nobody before memory is tidied
 
 }  // namespace

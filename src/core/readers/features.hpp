@@ -54,7 +54,7 @@ public:
     }
     bool keeps_names() const noexcept { return known_.is_allocated(); }
     void set_texts(FeatureTexts& texts) noexcept { texts_ = &texts; }
-    // `in_namespaces`: the names of groups begin with that of a namespace and ^, if they have one.
+    // `in_namespaces` is true if group names may begin with a namespace and ^, as in user^age.
     void set_interactions(const Interactions& interactions, bool in_namespaces = false) {
         interactions_ = interactions;
         in_namespaces_ = in_namespaces;

@@ -119,8 +119,8 @@ public:
     }
 
 private:
-    // The score of each lane from this offset, and what a slope of 1 moves it by; `learns` is false for a row that is
-    // only predicted, which leaves the units of its features as they are.
+    // Compute the score of each lane, counted from `offset`, and how far a slope of 1 moves the score. A row that is
+    // predicted and not learned (`learns` is false) does not change the units of features.
     void play(const Row& row, double offset, bool learns);
     RowExperts experts_of(const Row& row, bool learns);
     double together(const double* terms, std::int64_t count) const;

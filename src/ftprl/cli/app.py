@@ -157,7 +157,7 @@ def _needed(error: MemoryError) -> str:
 
 
 def _instead(error: click.NoSuchOption, args: list[str]) -> str:
-    """Return what was meant by an option that does not exist; those of Vowpal Wabbit are known by name."""
+    """Suggest an option in place of one that does not exist; options of Vowpal Wabbit have suggestions of their own."""
     from ftprl.cli.vw_options import hint, of_pairs
 
     text = ""

@@ -98,8 +98,8 @@ STATEMENT = Statement(
     name="zero-widths",
     title="Where the set has width 0 the best matrix is infinite, and gradients across it cost nothing",
     place="Section 3 (opening), footnote",
-    claim="If F has width 0 in some direction, no finite Q attains the infimum of the bound; a sequence does whose"
-    " entries there go to infinity, so that the components of gradients in that direction have penalty 0.",
+    claim="If F has width 0 in some direction, no finite Q attains the infimum of the bound. The bound tends to its"
+    " infimum as the entries of Q in that direction go to infinity: gradients then have penalty 0 in that direction.",
     instance="A box with a pinned coordinate, the simplex, and a disc times a point; random gradients. Q is the best"
     " multiple of I along the set and k times I across it, k from 1 to 1e6.",
     measured="B_R over the infimum, sqrt 2 D sqrt(sum |g along|²): above 1 for each Q, at most 1e-4 above it for"

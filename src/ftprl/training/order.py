@@ -142,11 +142,6 @@ class RandomOrder:
         """True if there were more rows than may wait, so that some were learned in their own order."""
         return self._core.overflowed
 
-    @property
-    def waiting(self) -> int:
-        """How many rows wait."""
-        return self._core.waiting
-
 
 def _batch(
     indptr: Rows,

@@ -57,8 +57,7 @@ class RowLearner:
 
         def refuse(refusal: RowRefused) -> None:
             if refusal.row >= known:
-                is_first = run.state.first_refusal is None
-                run.state.refuse(located(refusal, run.source, position) if is_first else refusal)
+                self._refuse(refusal, position)
 
         def check(rows: Batch) -> Batch:
             rows = run.model.numbered(rows)
@@ -71,6 +70,11 @@ class RowLearner:
             yield from around_refused(batch, check, refuse if skips else None, run.model.engine.meet_names)
         except RowRefused as refusal:
             raise located(refusal, run.source, position) from None
+
+    def _refuse(self, refusal: RowRefused, position: Position) -> None:
+        """Count a row that cannot be learned, and keep the place of the first one."""
+        state = self._run.state
+        state.refuse(located(refusal, self._run.source, position) if state.first_refusal is None else refusal)
 
     def _add_names(self, rows: Batch, rows_before: int) -> None:
         """Keep the names of the features of rows; a thread adds them while rows are learned."""
@@ -103,8 +107,7 @@ class RowLearner:
         run = self._run
 
         def refuse(refusal: RowRefused) -> None:
-            is_first = run.state.first_refusal is None
-            run.state.refuse(located(refusal, run.source, position) if is_first else refusal)
+            self._refuse(refusal, position)
 
         def learn(rows: Batch) -> None:
             self._learn_in_order(rows, is_shown=is_shown)
