@@ -1,5 +1,5 @@
 // The baseline as Python sees it.
-#include "learners/baseline.hpp"
+#include "learn/baseline.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

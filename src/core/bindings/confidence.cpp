@@ -1,5 +1,5 @@
 // Confidence sequences as Python sees them.
-#include "learners/confidence.hpp"
+#include "learn/confidence.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -20,7 +20,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
-#include "learners/monitor.hpp"
+#include "learn/monitor.hpp"
 
 namespace nb = nanobind;
 

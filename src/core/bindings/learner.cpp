@@ -20,10 +20,10 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/learner.hpp"
-#include "learners/baseline.hpp"
-#include "learners/classes.hpp"
-#include "learners/learner.hpp"
-#include "learners/scales.hpp"
+#include "learn/baseline.hpp"
+#include "learn/classes.hpp"
+#include "learn/learner.hpp"
+#include "learn/mixture.hpp"
 #include "support/dispatch.hpp"
 
 namespace nb = nanobind;
@@ -49,13 +49,13 @@ ftprl::CalibrationKind calibration_of(const std::string& name) {
 // What every learner is made with, numbers that Python has checked.
 std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float64, bool receipt, const char* loss,
                                       const std::vector<double>& scales, double beta, double l1, double l2,
-                                      double lower, double upper, bool intercept, double tau, bool coin, bool dense,
-                                      bool boxed, int classes, const char* calibrate) {
+                                      double lower, double upper, bool intercept, double tau, bool coin, bool columns,
+                                      bool boxed, int classes, const char* calibrate, bool coin_input) {
     if (dim < 1 || dim > std::uint64_t{1} << 32) throw nb::value_error("dim needs to be from 1 to 2**32");
     if (classes < 0 || classes > ftprl::MOST_CLASSES) throw nb::value_error("classes needs to be at most 10000");
     if (classes == 0 ? outputs != 1 : outputs < 0 || outputs > classes)
         throw nb::value_error("outputs needs to be 1, or the number of classes known so far");
-    if (classes > ftprl::MOST_DENSE_CLASSES && dense) throw nb::value_error("so many classes have no dense columns");
+    if (classes > ftprl::MOST_COLUMN_CLASSES && columns) throw nb::value_error("so many classes have no columns");
     if (scales.empty() || scales.size() > ftprl::MOST_SCALES) throw nb::value_error("scales needs 1 to 16 numbers");
     ftprl::LearnerOptions options;
     options.dim = dim;
@@ -65,25 +65,26 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
     options.receipt = receipt;
     options.boxed = boxed;
     options.calibration = calibration_of(calibrate);
-    ftprl::ScaleConstants& c = options.constants;
-    c.base.loss = ftprl::loss_named(loss);
-    if (c.base.loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
-    if ((c.base.loss->labels == ftprl::Labels::classes) != (classes > 0))
+    ftprl::Constants& c = options.constants;
+    c.loss = ftprl::loss_named(loss);
+    if (c.loss == nullptr) throw nb::value_error((std::string("loss is not known: ") + loss).c_str());
+    if ((c.loss->labels == ftprl::Labels::classes) != (classes > 0))
         throw nb::value_error("classes are for the losses of several classes");
-    const bool logistic = classes == 0 && c.base.loss->rule == ftprl::LabelRule::none;
+    const bool logistic = classes == 0 && c.loss->rule == ftprl::LabelRule::none;
     if (options.calibration != ftprl::CalibrationKind::none && (receipt || !logistic))
         throw nb::value_error("scores are calibrated with the logistic loss alone, and without a receipt");
-    c.base.beta = beta;
-    c.base.l1 = l1;
-    c.base.l2 = l2;
-    c.base.lower = lower;
-    c.base.upper = upper;
-    c.base.tau = tau;
-    c.base.intercept = intercept;
+    c.beta = beta;
+    c.l1 = l1;
+    c.l2 = l2;
+    c.lower = lower;
+    c.upper = upper;
+    c.tau = tau;
+    c.intercept = intercept;
     c.count = static_cast<int>(scales.size());
     std::copy(scales.begin(), scales.end(), c.h);
-    c.coin = coin;
-    c.dense = dense;
+    options.coin = coin;
+    options.columns = columns;
+    options.coin_input = coin_input;
     return Learner::make(options);
 }
 
@@ -93,13 +94,12 @@ std::unique_ptr<Learner> make_learner(std::uint64_t dim, int outputs, bool float
 struct Entries {
     ftprl::Rows rows;
     std::int64_t size;
-    bool wide;
 };
 
 Entries entries_of(const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices, const Values& values) {
     Entries e{};
-    e.wide = values.dtype() == nb::dtype<double>();
-    if (!e.wide && values.dtype() != nb::dtype<float>()) throw nb::type_error("values must be float32 or float64");
+    e.rows.wide = values.dtype() == nb::dtype<double>();
+    if (!e.rows.wide && values.dtype() != nb::dtype<float>()) throw nb::type_error("values must be float32 or float64");
     if (indptr.size() == 0) throw nb::value_error("indptr needs one number more than there are rows, got none");
     if (values.size() != indices.size()) {
         throw nb::value_error(("indices and values need one length, got " + std::to_string(indices.size()) + " and " +
@@ -144,18 +144,18 @@ void raise_fault(const ftprl::RowFault& fault, std::int64_t first_row) {
 void check(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
            const Values& values, const Column<double>& y, const Column<double>& weight, std::int64_t first_row) {
     const Entries e = labelled_entries_of(indptr, indices, values, y, weight);
-    raise_fault(learner.find_fault(e.rows, e.wide, e.size, true), first_row);
+    raise_fault(learner.find_fault(e.rows, e.size, true), first_row);
 }
 
 // Labels and weights are learned by the baseline first, while the check has them in the cache. A learner that cannot
 // have the memory it needs has learned nothing, and then the baseline has not either.
 ftprl::Totals learn_with_baseline(Learner& learner, ftprl::Baseline* baseline, const Entries& e,
                                   const ftprl::RowOutputs& out, double* losses) {
-    if (baseline == nullptr) return learner.learn(e.rows, e.wide, out);
+    if (baseline == nullptr) return learner.learn(e.rows, out);
     const ftprl::Baseline::Saved before = baseline->saved();
     baseline->learn(e.rows.y, e.rows.weight, e.rows.count, losses);
     try {
-        return learner.learn(e.rows, e.wide, out);
+        return learner.learn(e.rows, out);
     } catch (...) {
         baseline->restore(before);
         throw;
@@ -166,7 +166,7 @@ ftprl::Totals learn_with_baseline(Learner& learner, ftprl::Baseline* baseline, c
 void check_arrivals(const Learner& learner, const Target<2>& arrivals,
                     const std::optional<Column<std::int64_t>>& arrival_of, std::int64_t rows) {
     if (arrivals.shape(1) != static_cast<std::size_t>(ftprl::arrival_numbers(learner.scales())) || !arrival_of) {
-        throw nb::value_error("arrivals need a number for each scale and one more, and arrival_of");
+        throw nb::value_error("arrivals need a number for each scale and two more, and arrival_of");
     }
     check_length("arrival_of", arrival_of->size(), rows);
     const auto count = static_cast<std::int64_t>(arrivals.shape(0));
@@ -196,7 +196,7 @@ nb::tuple learn(Learner& learner, const Column<std::int64_t>& indptr, const Colu
     ftprl::Totals totals{};
     {
         const nb::gil_scoped_release free;
-        fault = learner.find_fault(e.rows, e.wide, e.size, true, &e.rows.largest);
+        fault = learner.find_fault(e.rows, e.size, true, &e.rows.largest);
         if (!fault) totals = learn_with_baseline(learner, baseline, e, out, baselines ? baselines->data() : nullptr);
     }
     raise_fault(fault, first_row);
@@ -210,8 +210,8 @@ void score(const Learner& learner, const Column<std::int64_t>& indptr, const Col
     ftprl::RowFault fault;
     {
         const nb::gil_scoped_release free;
-        fault = learner.find_fault(e.rows, e.wide, e.size, false);
-        if (!fault) learner.score(e.rows, e.wide, scores.data(), calibrated);
+        fault = learner.find_fault(e.rows, e.size, false);
+        if (!fault) learner.score(e.rows, scores.data(), calibrated);
     }
     raise_fault(fault, first_row);
 }
@@ -223,8 +223,8 @@ void moves(const Learner& learner, const Column<std::int64_t>& indptr, const Col
     ftprl::RowFault fault;
     {
         const nb::gil_scoped_release free;
-        fault = learner.find_fault(e.rows, e.wide, e.size, false);
-        if (!fault) learner.moves(e.rows, e.wide, out.data());
+        fault = learner.find_fault(e.rows, e.size, false);
+        if (!fault) learner.moves(e.rows, out.data());
     }
     raise_fault(fault, first_row);
 }
@@ -248,7 +248,17 @@ ftprl::Rows rows_of(const ftprl::bindings::OneRowView& row) {
     rows.values = row.values;
     rows.y = row.y;
     rows.weight = row.weight;
+    rows.wide = row.wide;
     return rows;
+}
+
+nb::object fresh_of(const Learner& learner) {
+    const std::vector<std::int64_t>& fresh = learner.fresh();
+    const std::size_t size = fresh.size();
+    auto* copy = new std::int64_t[size + 1];
+    std::copy(fresh.begin(), fresh.end(), copy);
+    const nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<std::int64_t*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(copy, {size}, owner));
 }
 
 // ---- the module's part ----
@@ -284,32 +294,32 @@ void bind_rows(nb::class_<Learner>& learner) {
 
 // The interpreter's lock is kept: a row takes less time than to give it back and to take it again.
 double ftprl::bindings::learn_row(Learner& learner, Baseline& baseline, const OneRowView& row) {
-    Entries e{rows_of(row), row.indptr[1], row.wide};
-    raise_fault(learner.find_fault(e.rows, e.wide, e.size, true, &e.rows.largest), 0);
+    Entries e{rows_of(row), row.indptr[1]};
+    raise_fault(learner.find_fault(e.rows, e.size, true, &e.rows.largest), 0);
     learner.choose_parts(true, true);
     learn_with_baseline(learner, &baseline, e, RowOutputs{}, nullptr);
     return learner.tallies()[ROWS];
 }
 
 std::vector<double> ftprl::bindings::score_classes(const Learner& learner, const OneRowView& row) {
-    const Entries e{rows_of(row), row.indptr[1], row.wide};
-    raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
+    const Entries e{rows_of(row), row.indptr[1]};
+    raise_fault(learner.find_fault(e.rows, e.size, false), 0);
     std::vector<double> scores(static_cast<std::size_t>(learner.outputs()));
-    learner.score(e.rows, e.wide, scores.data());
+    learner.score(e.rows, scores.data());
     return scores;
 }
 
 double ftprl::bindings::score_row(const Learner& learner, const OneRowView& row) {
     if (learner.has_classes()) throw nb::value_error("several classes have several scores");
-    const Entries e{rows_of(row), row.indptr[1], row.wide};
-    raise_fault(learner.find_fault(e.rows, e.wide, e.size, false), 0);
+    const Entries e{rows_of(row), row.indptr[1]};
+    raise_fault(learner.find_fault(e.rows, e.size, false), 0);
     double score = 0.0;
-    learner.score(e.rows, e.wide, &score);
+    learner.score(e.rows, &score);
     return score;
 }
 
 void ftprl::bindings::check_row(const Learner& learner, const OneRowView& row) {
-    raise_fault(learner.find_fault(rows_of(row), row.wide, row.indptr[1], true), 0);
+    raise_fault(learner.find_fault(rows_of(row), row.indptr[1], true), 0);
 }
 
 bool ftprl::bindings::bound_cells(Learner& learner, const std::uint32_t* slots, std::size_t count, const double* ends) {
@@ -328,8 +338,11 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("receipt"), nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"),
                 nb::arg("lower"), nb::arg("upper"), nb::arg("intercept"), nb::arg("tau"), nb::arg("coin") = false,
                 nb::arg("dense") = false, nb::arg("boxed") = false, nb::arg("classes") = 0,
-                nb::arg("calibrate") = "none");
+                nb::arg("calibrate") = "none", nb::arg("coin_input") = true);
     learner.def("copy", &Learner::copy);
+    learner.def_rw("threads", &Learner::threads, "How many threads learn a batch together; the bits do not depend on it.");
+    learner.def_rw("notes_fresh", &Learner::notes_fresh, "Whether `fresh` is kept.");
+    learner.def_prop_ro("fresh", &fresh_of, "The entries of the latest batch learned whose features were new.");
     bind_rows(learner);
     bind_learner_cells(learner);
     bind_learner_state(learner);

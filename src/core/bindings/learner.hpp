@@ -4,7 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "learners/learner.hpp"
+#include "learn/learner.hpp"
 
 namespace ftprl::bindings {
 

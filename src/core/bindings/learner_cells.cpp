@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/learner.hpp"
-#include "learners/scales.hpp"
+#include "learn/mixture.hpp"
 
 namespace nb = nanobind;
 
@@ -44,6 +45,12 @@ std::size_t touched(const Learner& learner, const Slots& out) {
     if (out.size() != learner.dim()) throw nb::value_error("out needs a number for each cell");
     const nb::gil_scoped_release free;
     return learner.touched(out.data());
+}
+
+nb::list experts_of(const Learner& learner) {
+    nb::list out;
+    for (const ftprl::ExpertEntry& e : learner.experts()) out.append(nb::make_tuple(e.name, e.prior, e.droppable));
+    return out;
 }
 
 // Whether `cells` has space for so many whole cells of a learner, and all slots are below its dim.
@@ -120,11 +127,10 @@ void take_boxes(const Learner& learner, const Column<std::uint32_t>& slots, cons
     learner.take_boxes(slots.data(), slots.size(), ends.data());
 }
 
-void expect_columns(Learner& learner, int columns, int inputs) {
-    const int most_inputs = ftprl::DENSE_INPUTS - ftprl::MOST_DENSE + columns;
-    if (columns < 0 || columns > ftprl::MOST_DENSE || inputs < 0 || inputs > most_inputs)
-        throw nb::value_error("a stack has at most 64 dense columns");
-    learner.expect_columns(columns, inputs);
+void expect_columns(Learner& learner, int used, int watched) {
+    if (used < 0 || used > ftprl::MOST_COLUMNS || watched < 0 || watched > ftprl::MOST_WATCHED)
+        throw nb::value_error("there are at most 64 columns, and 1024 features are counted");
+    learner.expect_columns(used, watched);
 }
 
 void keep_scales(Learner& learner, int first, int count) {
@@ -141,9 +147,9 @@ void know_classes(Learner& learner, int classes) {
     learner.know_classes(classes);
 }
 
-nb::dict dict_of(const std::vector<ftprl::Columns>& columns) {
+nb::dict dict_of(const std::vector<ftprl::Part>& parts) {
     nb::dict out;
-    for (const ftprl::Columns& part : columns) out[part.name] = nb::make_tuple(part.first, part.count);
+    for (const ftprl::Part& part : parts) out[part.name] = nb::make_tuple(part.first, part.count);
     return out;
 }
 
@@ -170,23 +176,24 @@ void ftprl::bindings::bind_learner_cells(nb::class_<Learner>& learner) {
              "Set the lower and the upper bound of the weights of cells; False when too many pairs differ.")
         .def("take_boxes", &take_boxes, nb::arg("slots").noconvert(), nb::arg("ends").noconvert(),
              "Copy the bounds of the weights of cells, a pair each.")
-        .def("expect_columns", &expect_columns, nb::arg("columns"), nb::arg("inputs"),
-             "Before a file's arrays are put: the dense columns that its stack knows, and its inputs.")
+        .def("expect_columns", &expect_columns, nb::arg("used"), nb::arg("watched"),
+             "Before a file's arrays are put: how many columns there are, and how many features are counted.")
         .def("know_classes", &know_classes, nb::arg("classes"),
              "Of several classes: make so many known, at least those that are.")
         .def_prop_ro("outputs", &Learner::outputs, "Scores of a row: 1, or the number of classes known so far.")
         .def("keep_scales", &keep_scales, nb::arg("first"), nb::arg("count"),
              "Drop all scales but `count` neighbours from number `first` on.")
-        .def("drop_coin", &Learner::drop_coin, nb::call_guard<nb::gil_scoped_release>(),
-             "Drop the coin-betting expert, if there is one.")
+        .def("drop_expert", &Learner::drop_expert, nb::arg("name"), nb::call_guard<nb::gil_scoped_release>(),
+             "Drop an expert that may be dropped, if it is there.")
+        .def_prop_ro("experts", &experts_of, "Name, first weight and whether it may be dropped, of each expert in order.")
         .def_prop_ro(
             "width", [](const Learner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
             "How many numbers a cell has, those that fill it up included.")
         .def_prop_ro("slot_bytes", &Learner::slot_bytes, "The memory that each slot of the table may take up.")
         .def_prop_ro(
-            "columns", [](const Learner& self) { return dict_of(self.columns()); },
+            "columns", [](const Learner& self) { return dict_of(self.parts()); },
             "Parts of a cell by name: the first number, and how many; 0 for a single one.")
         .def_prop_ro(
-            "saved_columns", [](const Learner& self) { return dict_of(self.saved_columns()); },
+            "saved_columns", [](const Learner& self) { return dict_of(self.saved_parts()); },
             "Parts of a cell as a model file names them.");
 }

@@ -68,6 +68,10 @@ nb::object view_of(nb::handle self, const NamedArray& array, bool outputs) {
         shape.push_back(1);
         strides.push_back(array.rows == 0 ? array.columns : std::int64_t{array.rows} * array.stride);
     }
+    if (array.blocks != 0) {
+        shape.push_back(static_cast<std::size_t>(array.blocks));
+        strides.push_back(array.block_stride);
+    }
     if (array.rows != 0) {
         shape.push_back(static_cast<std::size_t>(array.rows));
         strides.push_back(array.stride);
@@ -79,7 +83,7 @@ nb::object view_of(nb::handle self, const NamedArray& array, bool outputs) {
 
 nb::dict views_of(nb::handle self, const std::vector<NamedArray>& arrays, bool outputs) {
     nb::dict out;
-    for (const NamedArray& array : arrays) out[array.name] = view_of(self, array, outputs);
+    for (const NamedArray& array : arrays) out[array.name.c_str()] = view_of(self, array, outputs);
     return out;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "bindings/bindings.hpp"
-#include "learners/baseline.hpp"
-#include "learners/learner.hpp"
+#include "learn/baseline.hpp"
+#include "learn/learner.hpp"
 
 namespace nb = nanobind;
 

@@ -2,7 +2,7 @@
 // holds for all.
 #pragma once
 
-// What has to be compiled into its caller, and for the processor of its caller; the same in learners/kernel.inl.
+// What has to be compiled into its caller, and for the processor of its caller; the same in learn/lanes.inl.
 #if defined(__GNUC__)
 #define FTPRL_INSIDE inline __attribute__((always_inline))
 #else
