@@ -34,7 +34,7 @@ struct ClassNewtons {
     double *bias, *variance;
 };
 constexpr int CLASS_STRIDE = MOST_COLUMNS + 8;  // from one row of W and of Q to the next
-constexpr int CLASS_INPUTS = MOST_COLUMNS + 1;  // rows of Q of a class
+constexpr int CLASS_INPUTS = MOST_COLUMNS + 4;  // rows of Q of a class, filled up to a multiple of four
 
 // Doubles of scratch for one row, besides the plays, which take a number for each lane and entry: scores, slopes and the
 // six sums of a receipt.

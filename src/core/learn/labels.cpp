@@ -167,7 +167,7 @@ RowFacts facts_of_labels(const Constants& c, const LabelState& labels, const Lab
     f.high = std::numeric_limits<double>::infinity();
     f.low = -f.high;
     if (c.loss->rule == LabelRule::none) {
-        f.alone = c.loss->labels == Labels::signs ? label_odds(c, rates) : 0.0;
+        f.alone = c.count > 1 && c.loss->labels == Labels::signs ? label_odds(c, rates) : 0.0;
         return f;
     }
     f.offset = labels.offset;
@@ -191,7 +191,8 @@ void learn_labels(const Constants& c, const Rows& rows, std::int64_t from, std::
         if (!f.learns) continue;
         if (labelled) learn_row_label(c, labels, f);
         if (counts) learn_rates(rates, f);
-        if (labelled || counts) plain = facts_of_labels(c, labels, rates);
+        if (labelled) plain = facts_of_labels(c, labels, rates);
+        if (counts && c.count > 1) plain.alone = label_odds(c, rates);
     }
 }
 

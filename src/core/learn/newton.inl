@@ -6,72 +6,55 @@ constexpr double LEAST_CURVE = 0x1p-13;  // no row is taken for flatter
 constexpr double MOST_WEIGHT = 0x1p10;   // nor for heavier, or P would lose its last digits
 constexpr double MOST_VARIANCE = 1.0;    // of a constant that drifts
 
-// ---- the arithmetic of Newton steps: P v, and P less a multiple of its outer product ----
+// ---- P x, and P less a multiple of its outer product ----
+//
+// P is symmetric. Of a row i only the columns from 4 floor(i / 4) on are read and written; `Newtons` fills in the others
+// where it hands P out. Four rows are worked on at a time.
 
-// Lanes worked on side by side: the next sum need not wait for the one before, and what all rows need is in registers.
-constexpr int SIDE_BY_SIDE = 6;
-
-// `use.of<W>(l)` for all lanes, W from number l on at a time.
-template <class Use>
-FTPRL_INSIDE void in_lanes(int lanes, const Use& use) {
-    int l = 0;
-    for (; l + SIDE_BY_SIDE <= lanes; l += SIDE_BY_SIDE) use.template of<SIDE_BY_SIDE>(l);
-    switch (lanes - l) {
-        case 5:
-            return use.template of<5>(l);
-        case 4:
-            return use.template of<4>(l);
-        case 3:
-            return use.template of<3>(l);
-        case 2:
-            return use.template of<2>(l);
-        case 1:
-            return use.template of<1>(l);
-        default:
-            return;
+// P x: number i is the sum over j < 4 floor(i / 4) + 4, upwards, and what the others give in fours.
+inline void times_symmetric(const double* P, int stride, const double* x, int lanes, double* Px) {
+    for (int l = 0; l < lanes; ++l) store(Px + 4 * l, all(0.0));
+    for (int block = 0; block < lanes; ++block) {
+        const double *a = P + 4 * block * stride, *b = a + stride, *c = b + stride, *d = c + stride;
+        const D xa = all(x[4 * block]), xb = all(x[4 * block + 1]), xc = all(x[4 * block + 2]), xd = all(x[4 * block + 3]);
+        D da = all(0.0), db = da, dc = da, dd = da;
+        const auto add = [&](int at, D ra, D rb, D rc, D rd) {
+            store(Px + at, (((load(Px + at) + ra * xa) + rb * xb) + rc * xc) + rd * xd);
+        };
+        add(4 * block, load(a + 4 * block), load(b + 4 * block), load(c + 4 * block), load(d + 4 * block));
+        for (int at = 4 * (block + 1); at < 4 * lanes; at += 4) {
+            const D ra = load(a + at), rb = load(b + at), rc = load(c + at), rd = load(d + at), v = load(x + at);
+            add(at, ra, rb, rc, rd);
+            da += ra * v;
+            db += rb * v;
+            dc += rc * v;
+            dd += rd * v;
+        }
+        store(Px + 4 * block, load(Px + 4 * block) + sums_of(da, db, dc, dd));
     }
 }
 
-// P is symmetric: its rows, each times its own number, add up to what each row would give with v.
-struct MatrixTimesVector {
-    const double* P;
-    int stride;
-    const double* v;
-    int count;
-    double* to;
-
-    template <int W>
-    FTPRL_INSIDE void of(int l) const {
-        D part[W];
-        for (int w = 0; w < W; ++w) part[w] = all(0.0);
-        const double* row = P + 4 * l;
-        for (int k = 0; k < count; ++k, row += stride) {
-            const D own = all(v[k]);
-            for (int w = 0; w < W; ++w) part[w] += load(row + 4 * w) * own;
+// P less shrink Px Px^T: ((shrink Px_i) Px_j) for i <= j.
+inline void less_outer_product(double* P, int stride, const double* Px, int lanes, double shrink) {
+    for (int block = 0; block < lanes; ++block) {
+        const D own = load(Px + 4 * block), scaled = all(shrink) * own;
+        double* const rows = P + 4 * block * stride;
+        for (int i = 0; i < 4; ++i) {
+            double* const at = rows + i * stride + 4 * block;
+            const D behind = only_first(scaled * all(own[i]), i), ahead = all(scaled[i]) * own;
+            store(at, load(at) - (behind + (ahead - only_first(ahead, i))));
         }
-        for (int w = 0; w < W; ++w) store(to + 4 * (l + w), part[w]);
-    }
-};
-
-struct LessOuterProduct {
-    double* P;
-    int stride;
-    const double* Pv;
-    int count;
-    double shrink;
-
-    template <int W>
-    FTPRL_INSIDE void of(int l) const {
-        D part[W];
-        for (int w = 0; w < W; ++w) part[w] = load(Pv + 4 * (l + w));
-        const D factor = all(shrink);
-        double* row = P + 4 * l;
-        for (int k = 0; k < count; ++k, row += stride) {
-            const D own = all(Pv[k]);
-            for (int w = 0; w < W; ++w) store(row + 4 * w, load(row + 4 * w) - factor * (own * part[w]));
+        const D sa = all(scaled[0]), sb = all(scaled[1]), sc = all(scaled[2]), sd = all(scaled[3]);
+        double *a = rows, *b = a + stride, *c = b + stride, *d = c + stride;
+        for (int at = 4 * (block + 1); at < 4 * lanes; at += 4) {
+            const D v = load(Px + at);
+            store(a + at, load(a + at) - sa * v);
+            store(b + at, load(b + at) - sb * v);
+            store(c + at, load(c + at) - sc * v);
+            store(d + at, load(d + at) - sd * v);
         }
     }
-};
+}
 
 inline void begin_anew(double* P, int stride, int count) {
     for (int k = 0; k < count; ++k) {
@@ -82,7 +65,7 @@ inline void begin_anew(double* P, int stride, int count) {
 // P times the inputs x into Px, and x P x; inputs not used, up to a multiple of four, are zero.
 inline double curve_along(const double* P, int stride, const double* x, int count, double* Px) {
     const int lanes = (count + 3) / 4;
-    in_lanes(lanes, MatrixTimesVector{P, stride, x, count, Px});
+    times_symmetric(P, stride, x, lanes, Px);
     D products = all(0.0);
     for (int l = 0; l < lanes; ++l) products += load(Px + 4 * l) * load(x + 4 * l);
     return most(sum(products), 0.0);
@@ -94,7 +77,7 @@ inline void move_weights(double* u, double* P, int stride, const double* Px, int
                          int drifts = -1, double drift = 0.0) {
     const int lanes = (count + 3) / 4;
     for (int l = 0; l < lanes; ++l) store(u + 4 * l, load(u + 4 * l) - all(step) * load(Px + 4 * l));
-    in_lanes(lanes, LessOuterProduct{P, stride, Px, count, shrink});
+    less_outer_product(P, stride, Px, lanes, shrink);
     if (drifts >= 0) {
         double& variance = P[drifts * stride + drifts];
         if (variance < MOST_VARIANCE) variance += drift;

@@ -10,8 +10,16 @@ void set_row_and_column(double* P, int stride, int inputs, int at, double varian
     P[at * stride + at] = variance;
 }
 
+// The loops keep what is on the diagonal of four by four numbers, or right of it.
+void mirror(double* P, int stride, int inputs) {
+    for (int i = 0; i < inputs; ++i) {
+        for (int j = i + 1; j < inputs; ++j) P[j * stride + i] = P[i * stride + j];
+    }
+}
+
 // Remove inputs [at, at + count) of `inputs` from a matrix and its vector.
 void remove(double* u, double* P, int stride, int inputs, int at, int count) {
+    mirror(P, stride, inputs);
     for (int i = at; i + count < inputs; ++i) {
         u[i] = u[i + count];
         std::copy(P + (i + count) * stride, P + (i + count) * stride + inputs, P + i * stride);
@@ -42,7 +50,7 @@ Newtons::Newtons(int scales, bool coin, bool columns, int classes) : scales_(sca
         std::fill_n(e.u.begin(), scales, 1.0 / scales);
         // With classes the constant and the columns have weights of their own for each of them.
         const int inputs = inputs_of(kind);
-        e.P.resize(static_cast<std::size_t>(MOST_INPUTS) * static_cast<std::size_t>(inputs));
+        e.P.resize(static_cast<std::size_t>(MOST_INPUTS) * static_cast<std::size_t>((inputs + 3) / 4 * 4));
         for (int i = 0; i < inputs; ++i) e.P[static_cast<std::size_t>(i * MOST_INPUTS + i)] = 1.0 / RIDGE;
         experts_.push_back(std::move(e));
     }
@@ -87,6 +95,7 @@ bool Newtons::sees_columns() const {
 // `constant` is the input of the constant; columns follow it.
 void Newtons::change_weights(const ColumnChange& change, double* u, double* P, int stride, int constant) const {
     const int at = constant + 1 + change.column, inputs = constant + 1 + MOST_COLUMNS;
+    mirror(P, stride, inputs);
     if (change.kind == ColumnChange::leaves) u[at] = 0.0;
     if (change.kind == ColumnChange::moves) {
         u[constant] += u[at] * change.shift;
@@ -156,6 +165,7 @@ void Newtons::add_arrays(std::vector<NamedArray>& arrays, bool kinked, int used)
         const std::string name = std::string("newton_") + e.kind->letter;
         const int unused = e.kind->columns && classes_ == 0 ? MOST_COLUMNS - used : 0, inputs = inputs_of(*e.kind) - unused;
         arrays.push_back({name + ".u", e.u.data(), 0, inputs, 0});
+        mirror(e.P.data(), MOST_INPUTS, inputs);
         arrays.push_back({name + ".P", e.P.data(), inputs, inputs, MOST_INPUTS});
         if (kinked) arrays.push_back({name + ".loss", e.loss, 0, 2, 0});
         if (classes_ > 0 && e.kind->drift > 0.0) {
@@ -164,6 +174,8 @@ void Newtons::add_arrays(std::vector<NamedArray>& arrays, bool kinked, int used)
         }
     }
     if (W_.empty()) return;
+    for (int i = 0; i < classes_; ++i)
+        mirror(Q_.data() + std::ptrdiff_t{i} * CLASS_INPUTS * CLASS_STRIDE, CLASS_STRIDE, 1 + used);
     arrays.push_back({"columns.W", W_.data(), classes_, 1 + used, CLASS_STRIDE});
     arrays.push_back({"columns.Q", Q_.data(), 1 + used, 1 + used, CLASS_STRIDE, classes_, CLASS_INPUTS * CLASS_STRIDE});
 }
