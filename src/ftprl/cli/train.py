@@ -79,7 +79,7 @@ def _report_sparsity(model: Model) -> None:
     """Print how many weights an L1 penalty has left, and how large the file is with and without the others."""
     if not model.engine.spec.l1 > 0.0:
         return
-    from ftprl.linear.compact import count_nonzero
+    from ftprl.linear.derived import count_nonzero
 
     nonzero, size = count_nonzero(model.engine), model.size_in_bytes()
     if model.is_compact:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl.errors import InvalidInput
-from ftprl.linear.compact import needed
+from ftprl.linear.derived import needed
 from ftprl.linear.engine import Engine
 from ftprl.linear.mean_weights import bets_of
 from ftprl.linear.model import Model

@@ -24,7 +24,7 @@ from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label, 
 from ftprl.linear.engine import Engine
 from ftprl.linear.names import Names
 from ftprl.linear.spec import Spec
-from ftprl.linear.tensors import PROVENANCE, restore, tensors_of
+from ftprl.linear.state import PROVENANCE, restore, tensors_of
 from ftprl.linear.totals import LossTotals
 from ftprl.linear.uncertainty import uncertainty
 from ftprl.runlog.rows import Caution, checked, measured, name_of_check
@@ -512,7 +512,7 @@ class Model:
         >>> model.occupied, model.compact().occupied
         (2, 0)
         """
-        from ftprl.linear.compact import compacted
+        from ftprl.linear.derived import compacted
 
         small = Model(compacted(self.engine), self.reading, history=self.history, classes=self.class_table)
         small.is_compact = True

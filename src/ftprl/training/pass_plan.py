@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
+from ftprl.linear.derived import forgetful
 from ftprl.linear.model import Model
-from ftprl.linear.relearn import forgetful
 from ftprl.training.context import RunContext
 from ftprl.training.passes import HOLDOUT, best_pass, is_over, review
 from ftprl.training.progress import ProgressMeter, loss_fields

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.linear.compact import count_nonzero, idle_weight
+from ftprl.linear.derived import count_nonzero, idle_weight
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.linear.weights import WeightRow, Weights, names_of, weight_rows, weights_of
