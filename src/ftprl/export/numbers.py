@@ -113,7 +113,7 @@ def _mixing(engine: Engine) -> dict[str, Any]:
 
 def _mixing_of_classes(model: Model) -> dict[str, Any]:
     """What makes the probabilities of the classes of the scores of every class and scale."""
-    engine, spec = model.engine, model.engine.spec
+    engine, spec = model.engine, model.spec
     arrays, K = engine.saved_arrays, len(engine.spec.scales)
     z, R = (engine.intercept_columns[:, part] for part in range(2))
     h, held = np.array(spec.scales), spec.beta + R
@@ -178,8 +178,8 @@ def _reading(model: Model) -> dict[str, Any]:
     order = reading.get("order") or list(columns or ())
     return {
         "kind": kind,
-        "dim": model.engine.spec.dim,
-        "seed": model.engine.spec.seed,
+        "dim": model.spec.dim,
+        "seed": model.spec.seed,
         "columns": {name: (columns or {})[name] for name in order},
         "reads_others": format in ("records", "jsonl") and bool(reading.get("other_columns", True)),
         "missing": reading.get("missing", "ignore"),
