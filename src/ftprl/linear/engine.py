@@ -28,7 +28,7 @@ from ftprl.linear.mixture import (
     window_of,
 )
 from ftprl.linear.refusal import RowRefused, refusal
-from ftprl.linear.spec import Spec
+from ftprl.linear.spec import LIMIT, Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.losses import LOSSES
 from ftprl.options.checks import check_together
@@ -45,6 +45,7 @@ LABEL_NUMBERS = (
 MOST_DENSE = 64  # columns that the stack sees
 _SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
 _NOTHING = LossTotals(0.0, 0.0, 0)
+_ARRAY_ROWS = 1 << 12  # scored at a time
 _COPIED_ROWS = 1 << 16  # of a batch that others may write to, so many are copied at a time
 
 
@@ -331,6 +332,27 @@ class Engine:
                     rows = slice(start, start + _COPIED_ROWS)
                     self._score(batch[rows].private(), scores[rows], calibrated)
         return scores
+
+    @reads
+    def score_array(self, rows: NDArray[Any], *, narrow: bool) -> Vector | None:
+        """Score the rows of an array, whose columns are cells, by a matrix product; None where `score` has to do it.
+
+        That is where a score is no linear function of the row (several scales, classes, calibration), and where a value
+        is not finite or too large. `narrow`: values are rounded to float32 first, as those of a batch.
+        """
+        spec = self.spec
+        if spec.several or spec.classes or spec.calibrate != "none" or not 0 < rows.shape[1] <= spec.dim:
+            return None
+        weights, labels = self.weights_at(np.arange(rows.shape[1]), 0), self.label_state
+        scores = np.empty(len(rows))
+        for start in range(0, len(rows), _ARRAY_ROWS):  # few enough to stay in the cache
+            part = rows[start : start + _ARRAY_ROWS].astype(np.float32 if narrow else np.float64, copy=False)
+            if not (part.max() <= LIMIT and part.min() >= -LIMIT):
+                return None
+            np.dot(part.astype(np.float64, copy=False), weights, out=scores[start : start + _ARRAY_ROWS])
+        if labels is None:
+            return scores + self.bias(0)
+        return np.clip((scores + labels["offset"]) + self.bias(0), labels["lowest"], labels["highest"])
 
     def _score(self, batch: Batch, scores: Vector, calibrated: bool) -> None:
         try:

@@ -348,7 +348,16 @@ class Model:
             scores = self.score(batch)
             return scores if raw else self.mean(scores)
 
+        if isinstance(data, np.ndarray) and (scores := self._array_scores(data)) is not None:
+            return scores if raw else self.mean(scores)
         return self._of_rows(data, of_batch, np.empty(0 if self.class_table is None else (0, self.engine.classes)))
+
+    def _array_scores(self, data: NDArray[Any]) -> Vector | None:
+        """Return the scores of an array whose columns are all dense; None where it has to be read in batches."""
+        is_usual = type(data) is np.ndarray and data.ndim == 2 and data.dtype.kind in "biuf" and len(data) > 0
+        if not is_usual or self.reading.get("format") != "arrays" or self.reading.get("features") != data.shape[1]:
+            return None
+        return self.engine.score_array(data, narrow=self.reading.get("dtype", "float32") == "float32")
 
     def _of_rows(self, data: Any, of_batch: Callable[[Batch], Vector], nothing: Vector) -> Vector:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
