@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.linear.engine import Engine
-from ftprl.linear.state import MIXED
+from ftprl.linear.state import BOUNDS, MIXED, few_cells
 
 
 def compacted(engine: Engine) -> Engine:
     """Return the engine without the cells that no prediction needs, and without the sums of a receipt.
 
-    It scores every row to the bit as before. What a dropped cell had learned is lost, so learning from here on would
-    give another model.
+    It scores every row to the bit as before. What a dropped cell had learned is lost, so it cannot learn.
     """
     with engine.unchanged():
         slots = needed(engine)
-        new = _like(engine)
+        bounded = {} if engine.bounds is None else {BOUNDS[0]: engine.bounds.cells()[0]}
+        new = _like(engine, few_cells(engine.spec, {"slots": slots, **bounded}))
         _fill(new.saved_arrays, engine.saved_arrays)
         _take_cells(new, engine, slots)
     return new
@@ -43,9 +43,9 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
     return new
 
 
-def _like(engine: Engine) -> Engine:
+def _like(engine: Engine, slots: NDArray[np.uint32] | None = None) -> Engine:
     """Return an engine with the settings, dense columns and bounds of another one, which has learned nothing."""
-    new = Engine(engine.spec, classes=engine.classes)
+    new = Engine(engine.spec, classes=engine.classes, slots=slots)
     if engine.spec.dense:
         new.expect_columns(*engine.columns_of(engine.saved_arrays))
     if engine.bounds is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl import check
-from ftprl._core import Baseline, Hold, Learner, NameTable, OneRow, RecordParser, state_lock
+from ftprl._core import Baseline, Hold, Learner, NameTable, OneRow, RecordParser, SlotIndex, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput, OutOfMemory
 from ftprl.linear.bounds import CellBounds, too_many_ranges
@@ -43,6 +43,10 @@ LABEL_NUMBERS = (
     *("offset", "unit", "lowest", "highest", "psi", "kappa", "outliers"),
 )  # as in src/core/learners/labels.hpp
 MOST_DENSE = 64  # columns that the stack sees
+_CORE_OPTIONS = (
+    *("loss", "beta", "l1", "l2", "lower", "upper", "intercept", "tau", "float64", "coin", "dense", "classes"),
+    "calibrate",
+)  # of a Spec, that the compiled learner takes by their names
 _SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
 _NOTHING = LossTotals(0.0, 0.0, 0)
 _ARRAY_ROWS = 1 << 12  # scored at a time
@@ -74,7 +78,9 @@ class Engine:
     2
     """
 
-    def __init__(self, spec: Spec, *, receipt: bool = False, classes: int = 0) -> None:
+    def __init__(
+        self, spec: Spec, *, receipt: bool = False, classes: int = 0, slots: NDArray[np.uint32] | None = None
+    ) -> None:
         check.instance("spec", spec, Spec)
         if receipt and LOSSES[spec.loss].one_vs_rest:
             raise InvalidInput(
@@ -84,7 +90,9 @@ class Engine:
         check_together({"receipt": receipt, "calibrate": spec.calibrate})
         self.spec = spec  # once scales have been dropped, those that are left, with the others in `spec.retired`
         self.receipt = receipt  # whether its sums are kept
-        self._core = _learner_of(spec, receipt, classes)
+        # Of an engine that only predicts: the few cells that it has, rising, and the core's numbers for them.
+        self._slots, self._index = slots, None if slots is None else SlotIndex(slots)
+        self._core = _learner_of(spec, receipt, classes, self._cell_count)
         self._baseline = Baseline(spec.loss, spec.tau, spec.classes)
         self.bounds = CellBounds(spec.bounds, spec.dim, spec.lower, spec.upper) if spec.bounds else None
         self._reading, self._changing = state_lock()
@@ -225,7 +233,9 @@ class Engine:
         It learns as `learn` does, but for the decision about scales, which is left to `review_one_row`.
         """
         bounds = None if self.bounds is None else self.bounds.table
-        row = OneRow(self._core, self._baseline, learning, scoring, self._reading, self._changing, names, bounds)
+        row = OneRow(
+            self._core, self._baseline, learning, scoring, self._reading, self._changing, names, bounds, self._index
+        )
         row.review_row = self.next_review
         return row
 
@@ -246,6 +256,7 @@ class Engine:
         `losses` gets the loss of each row before it was weighed, `baselines` the numbers of the baseline as in `learn`.
         """
         check.instance("batch", batch, Batch)
+        self._check_complete()
         rows = batch.private()
         unlearned = np.zeros(len(rows))
         with self._changing:
@@ -273,6 +284,7 @@ class Engine:
 
     def _learn(self, batch: Batch, out: _Outputs) -> LossTotals:
         """Learn some rows, between two decisions about scales."""
+        self._check_complete()
         arrivals, arrival_of, columns = self._core_arrivals(out)
         try:
             loss, weight, count = self._core.learn(
@@ -357,7 +369,8 @@ class Engine:
     def _score(self, batch: Batch, scores: Vector, calibrated: bool) -> None:
         try:
             target = scores if self.spec.classes else _column(scores)
-            self._core.score(batch.indptr, batch.indices, batch.values, target, batch.first_row, calibrated)
+            cells = self._numbers_of(batch.indices)
+            self._core.score(batch.indptr, cells, batch.values, target, batch.first_row, calibrated)
         except ValueError as error:
             raise refusal(batch, error) from None
 
@@ -372,7 +385,7 @@ class Engine:
         with self._reading:
             out = np.empty((len(rows), self._core.outputs * len(self.spec.scales)))
             try:
-                self._core.moves(rows.indptr, rows.indices, rows.values, out, rows.first_row)
+                self._core.moves(rows.indptr, self._numbers_of(rows.indices), rows.values, out, rows.first_row)
             except ValueError as error:
                 raise refusal(rows, error) from None
         return out
@@ -408,6 +421,7 @@ class Engine:
         twin = object.__new__(Engine)
         twin.spec, twin.receipt = self.spec, self.receipt
         twin._core = self._core.copy()
+        twin._slots, twin._index = self._slots, self._index
         twin._baseline = self._baseline.copy()
         twin.bounds = None if self.bounds is None else self.bounds.copy()
         twin._reading, twin._changing = state_lock()
@@ -532,8 +546,9 @@ class Engine:
     @reads
     def touched(self) -> NDArray[np.uint32]:
         """Which cells have been touched."""
-        slots = np.empty(self.spec.dim, dtype=np.uint32)  # takes up memory only where something is written
-        return slots[: self._core.touched(slots)]
+        slots = np.empty(self._cell_count, dtype=np.uint32)  # takes up memory only where something is written
+        touched = slots[: self._core.touched(slots)]
+        return touched if self._slots is None else self._slots[touched]
 
     @reads
     def class_weights_at(self, slots: NDArray[np.integer[Any]]) -> Vector:
@@ -549,7 +564,7 @@ class Engine:
 
     def expect_cells(self, count: int) -> None:
         """Prepare an empty table for so many cells: few cells of a large one are spread over small pages of memory."""
-        size = self._kind().itemsize * self._core.width * self.spec.dim
+        size = self._kind().itemsize * self._core.width * self._cell_count
         if count * _SMALL_PAGE * 4 < size:
             self._core.use_small_pages()
 
@@ -604,19 +619,22 @@ class Engine:
         With several classes one row per class.
         """
         k = self._number(scale)
-        out = np.empty((self._core.outputs, self.spec.dim))
+        out = np.empty((self._core.outputs, self._cell_count))
         self._core.weights(out, k)
+        if self._slots is not None:  # its last cell is that of all others
+            out, own = np.repeat(out[:, -1:], self.spec.dim, axis=1), out
+            out[:, self._slots] = own[:, :-1]
         return out if self.spec.classes else np.asarray(out[0])
 
     @reads
     def weights_at(self, slots: NDArray[np.integer[Any]], scale: int | None = None) -> Vector:
         """The same of some cells; takes memory for these alone, however large the table is."""
-        some = self._checked(slots)
-        few = Engine(replace(self.spec, dim=max(1, len(some))), classes=self.classes)
-        few.put(np.arange(len(some)), self.take(some))
+        cells, count = self.take(slots), len(slots)
+        few = Engine(replace(self.spec, dim=max(1, count)), classes=self.classes)
+        few.put(np.arange(count), cells)
         if self.bounds is not None:
-            few.put_bounds(np.arange(len(some)), np.column_stack(self.limits_at(some)))
-        return few.weights(self._number(scale))[..., : len(some)]
+            few.put_bounds(np.arange(count), np.column_stack(self.limits_at(slots)))
+        return few.weights(self._number(scale))[..., :count]
 
     @reads
     def bias(self, scale: int | None = None) -> float:
@@ -653,7 +671,24 @@ class Engine:
             raise InvalidInput(
                 f"slots need a list of whole numbers from 0 to {self.spec.dim - 1}, got {slots!r:.80}; pass those."
             )
-        return np.ascontiguousarray(some, np.uint32)
+        return self._numbers_of(np.ascontiguousarray(some, np.uint32))
+
+    def _numbers_of(self, slots: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the numbers of cells in the core: their own, unless the engine has few cells of a large table."""
+        if self._index is None:
+            return slots
+        numbers = np.empty(len(slots), np.uint32)
+        self._index.find(np.ascontiguousarray(slots), numbers)
+        return numbers
+
+    @property
+    def _cell_count(self) -> int:
+        """How many cells the core has: all, or those of an engine that only predicts and one for all others."""
+        return self.spec.dim if self._slots is None else len(self._slots) + 1
+
+    def _check_complete(self) -> None:
+        if self._index is not None:
+            raise InvalidInput("learn needs all cells, got a compact model, which only predicts; load the whole one.")
 
     @property
     def _kind(self) -> type[np.float32] | type[np.float64]:
@@ -664,7 +699,7 @@ class Engine:
         some = self._checked(cells)
         assert self.bounds is not None
         with self._changing:
-            self.bounds.load(some, ends)
+            self.bounds.load(np.asarray(cells), ends)
             self._put_bounds(some, ends)
 
     def _put_bounds(self, cells: NDArray[np.uint32], ends: Vector) -> None:
@@ -887,10 +922,17 @@ def _columns(ranges: Mapping[str, tuple[int, int]]) -> dict[str, slice | int]:
     return {name: slice(first, first + count) if count else first for name, (first, count) in ranges.items()}
 
 
-def _learner_of(spec: Spec, receipt: bool, classes: int) -> Learner:
-    """A learner that has seen no row; OutOfMemory says what to change where its table does not fit."""
+def _learner_of(spec: Spec, receipt: bool, classes: int, dim: int) -> Learner:
+    """Make a learner that has seen no row; OutOfMemory says what to change where its table does not fit."""
     try:
-        return _make(spec, receipt, spec.dim, classes)
+        return Learner(
+            dim,
+            classes if spec.classes else 1,
+            receipt=receipt,
+            scales=spec.scales,
+            boxed=bool(spec.bounds),
+            **{name: getattr(spec, name) for name in _CORE_OPTIONS},
+        )
     except MemoryError:
         needed = table_bytes(spec, receipt) / 1e9
         raise OutOfMemory(
@@ -901,32 +943,9 @@ def _learner_of(spec: Spec, receipt: bool, classes: int) -> Learner:
 
 
 def table_bytes(spec: Spec, receipt: bool) -> int:
-    """How much memory the table of an engine needs at most; pages that are never touched take none.
+    """Return how much memory the table of an engine needs at most; pages that are never touched take none.
 
     >>> table_bytes(Spec(dim=2**20, scale=0.1), receipt=False) == 2**20 * 16
     True
     """
-    return spec.dim * _make(spec, receipt, 1).slot_bytes
-
-
-def _make(spec: Spec, receipt: bool, dim: int, classes: int = 0) -> Learner:
-    return Learner(
-        dim,
-        classes if spec.classes else 1,
-        float64=spec.float64,
-        receipt=receipt,
-        loss=spec.loss,
-        scales=spec.scales,
-        beta=spec.beta,
-        l1=spec.l1,
-        l2=spec.l2,
-        lower=spec.lower,
-        upper=spec.upper,
-        intercept=spec.intercept,
-        tau=spec.tau,
-        coin=spec.coin,
-        dense=spec.dense,
-        classes=spec.classes,
-        boxed=bool(spec.bounds),
-        calibrate=spec.calibrate,
-    )
+    return spec.dim * _learner_of(spec, receipt, 0, 1).slot_bytes

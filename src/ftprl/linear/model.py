@@ -25,7 +25,7 @@ from ftprl.linear.engine import Engine
 from ftprl.linear.mixture import Mixture
 from ftprl.linear.names import Names
 from ftprl.linear.spec import Spec
-from ftprl.linear.state import PROVENANCE, restore, tensors_of
+from ftprl.linear.state import PROVENANCE, few_cells, restore, tensors_of
 from ftprl.linear.totals import LossTotals
 from ftprl.linear.uncertainty import uncertainty
 from ftprl.runlog.rows import Caution, checked, measured, name_of_check
@@ -645,7 +645,8 @@ class Model:
             receipt = content["receipt"]
             known = len(tensors["baseline.classes"]) if spec.classes else 0
             classes = classes_of(content, spec, known)
-            engine = Engine(spec, receipt=receipt, classes=known)
+            few = few_cells(spec, tensors) if content.get("compact") else None
+            engine = Engine(spec, receipt=receipt, classes=known, slots=few)
             restore(engine, tensors)
         except BadModel as wrong:
             raise BadModel(f"{name}: {wrong}") from None

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ftprl.errors import InvalidInput
 from ftprl.linear.engine import LABEL_NUMBERS, Engine
 from ftprl.linear.model_file import Picked, Tensor, Tensors
+from ftprl.linear.spec import Spec
 from ftprl.schema import MOST_ROWS
 
 PROVENANCE = "provenance"  # of a model with a receipt, packed
@@ -24,6 +25,7 @@ GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
 LABELS = "labels"  # what is known of them, with other losses than the log loss
 BOUNDS = ("bounds.cells", "bounds.ends")  # of a model with bounds by name
 _NONE = np.empty(0, np.uint32)
+_FEW = 4  # times as many cells in a table make a list of cells worth it
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
 _LARGEST_STACK = 1e30  # no weight of a stack with the log loss gets near it
@@ -46,6 +48,20 @@ def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
     """The parts of cells that a file holds, by name, without the numbers that only fill a cell up."""
     parts = {name: Picked(engine.take, slots, columns) for name, columns in engine.saved_columns.items()}
     return parts | ({GRADIENTS: Picked(engine.take_gradients, slots, slice(None))} if engine.receipt else {})
+
+
+def few_cells(spec: Spec, tensors: Tensors) -> NDArray[np.uint32] | None:
+    """Return the cells that a model of one scale needs to predict, if they are few; None if all should be there.
+
+    A table of one scale has a place for every cell; others have a list of those in use anyway.
+    """
+    if spec.several or spec.classes or "slots" not in tensors:
+        return None
+    parts = [tensors[name] for name in ("slots", BOUNDS[0]) if name in tensors]
+    for part in parts:
+        _check_slots(part, spec.dim)
+    few = np.unique(np.concatenate(parts))
+    return few if len(few) * _FEW < spec.dim else None
 
 
 def restore(engine: Engine, tensors: Tensors) -> None:
