@@ -311,6 +311,7 @@ class Engine:
 
     def _check(self, batch: Batch) -> None:
         """Refuse a batch with a bad row before some of its rows are learned."""
+        self._check_complete()
         try:
             self._core.check(*_labelled(batch), first_row=batch.first_row)
         except ValueError as error:
