@@ -89,6 +89,7 @@ class Engine:
             )
         check_together({"receipt": receipt, "calibrate": spec.calibrate})
         self.spec = spec  # once scales have been dropped, those that are left, with the others in `spec.retired`
+        self.loss = spec.scalar_loss()
         self.receipt = receipt  # whether its sums are kept
         # Of an engine that only predicts: the few cells that it has, rising, and the core's numbers for them.
         self._slots, self._index = slots, None if slots is None else SlotIndex(slots)
@@ -293,7 +294,7 @@ class Engine:
                 batch.values,
                 batch.y,
                 batch.weight,
-                None if out.scores is None else _column(out.scores),
+                None if out.scores is None else out.scores[:, np.newaxis],
                 out.losses,
                 batch.first_row,
                 True,
@@ -335,16 +336,21 @@ class Engine:
 
         A model with a calibrator gives calibrated log-odds, or with `calibrated=False` those before.
         """
-        check.instance("batch", batch, Batch)
+        if not isinstance(batch, Batch):
+            check.instance("batch", batch, Batch)
+        count = batch.y.size
+        size = count if batch.is_private else _COPIED_ROWS  # scored at a time
         with self._reading:
-            scores = np.empty((len(batch), self._core.outputs) if self.spec.classes else len(batch))
-            if batch.is_private:
-                self._score(batch, scores, calibrated)
-            else:
-                for start in range(0, len(batch), _COPIED_ROWS):
-                    rows = slice(start, start + _COPIED_ROWS)
-                    self._score(batch[rows].private(), scores[rows], calibrated)
-        return scores
+            scores = np.empty((count, self._core.outputs))
+            for start in range(0, count, max(size, 1)):
+                part = batch if batch.is_private else batch[start : start + size].private()
+                cells = part.indices if self._index is None else self._numbers_of(part.indices)
+                out = scores[start : start + size]
+                try:
+                    self._core.score(part.indptr, cells, part.values, out, part.first_row, calibrated)
+                except ValueError as error:
+                    raise refusal(part, error) from None
+        return scores if self.spec.classes else scores[:, 0]
 
     @reads
     def score_array(self, rows: NDArray[Any], *, narrow: bool) -> Vector | None:
@@ -366,14 +372,6 @@ class Engine:
         if labels is None:
             return scores + self.bias(0)
         return np.clip((scores + labels["offset"]) + self.bias(0), labels["lowest"], labels["highest"])
-
-    def _score(self, batch: Batch, scores: Vector, calibrated: bool) -> None:
-        try:
-            target = scores if self.spec.classes else _column(scores)
-            cells = self._numbers_of(batch.indices)
-            self._core.score(batch.indptr, cells, batch.values, target, batch.first_row, calibrated)
-        except ValueError as error:
-            raise refusal(batch, error) from None
 
     def moves(self, batch: Batch) -> Vector:
         """How far one more row like each could move the score of each scale, whatever its label; nothing is learned.
@@ -420,7 +418,7 @@ class Engine:
     def copy(self) -> Engine:
         """A second engine in the same state."""
         twin = object.__new__(Engine)
-        twin.spec, twin.receipt = self.spec, self.receipt
+        twin.spec, twin.loss, twin.receipt = self.spec, self.loss, self.receipt
         twin._core = self._core.copy()
         twin._slots, twin._index = self._slots, self._index
         twin._baseline = self._baseline.copy()
@@ -750,7 +748,7 @@ class Engine:
 
     def start_weighing(self, part: float) -> None:
         """Set the weights where `weigh` starts: half the mixture as it is, half by `part` of each expert's loss."""
-        is_log_loss = not self.spec.scalar_loss().has_units
+        is_log_loss = not self.loss.has_units
         with self._changing:
             experts = len(self._core.saved_arrays.get("mixture.w", ()))
             restart(self.state, experts, part, is_log_loss=is_log_loss)
@@ -818,7 +816,7 @@ class Engine:
     def row_sums(self, scale: int) -> RowSums:
         """The sums over rows of a receipt, of one scale."""
         k = self._number(scale)
-        if self.spec.scalar_loss().has_units:
+        if self.loss.has_units:
             return RowSums(*self._core.row_sums[:, k].tolist())
         own, now = float(self.state["totals"][k]), self.progress
         return RowSums(0.0, own, now.loss, now.weight, abs(own) + abs(now.loss))
@@ -826,7 +824,7 @@ class Engine:
     @property
     def label_state(self) -> dict[str, float] | None:
         """What is known of the labels so far, by name (docs/labels.md); None with the log loss."""
-        if not self.spec.scalar_loss().has_units:
+        if not self.loss.has_units:
             return None
         with self._reading:
             numbers = self._core.saved_arrays["labels"].tolist()
@@ -911,11 +909,6 @@ class _Outputs(NamedTuple):
 
 def _labelled(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
     return batch.indptr, batch.indices, batch.values, batch.y, batch.weight
-
-
-def _column(scores: Vector) -> Any:
-    """One score per row as the only column of an array with one column per output."""
-    return scores[:, np.newaxis]
 
 
 def _columns(ranges: Mapping[str, tuple[int, int]]) -> dict[str, slice | int]:

@@ -343,14 +343,11 @@ class Model:
 
         While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
         """
-
-        def of_batch(batch: Batch) -> Vector:
-            scores = self.score(batch)
-            return scores if raw else self.mean(scores)
-
-        if isinstance(data, np.ndarray) and (scores := self._array_scores(data)) is not None:
-            return scores if raw else self.mean(scores)
-        return self._of_rows(data, of_batch, np.empty(0 if self.class_table is None else (0, self.engine.classes)))
+        scores = self._array_scores(data) if isinstance(data, np.ndarray) else None
+        if scores is None:
+            nothing = np.empty(0 if self.class_table is None else (0, self.engine.classes))
+            scores = self._of_rows(data, self.engine.score, nothing)
+        return scores if raw else self.mean(scores)
 
     def _array_scores(self, data: NDArray[Any]) -> Vector | None:
         """Return the scores of an array whose columns are all dense; None where it has to be read in batches."""
@@ -363,7 +360,7 @@ class Model:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
         if isinstance(data, Batch):
             return of_batch(data)
-        if (lines := self._as_lines(data)) is not None:
+        if self.reading.get("format") == "vw" and (lines := self._as_lines(data)) is not None:
             from ftprl.linear.row_input import read_lines
 
             return of_batch(read_lines(self.reading, self.spec, lines))
@@ -371,7 +368,7 @@ class Model:
 
         is_short = is_frame(data) and hasattr(data, "__len__") and 0 < len(data) <= _ROWS_AT_ONCE
         if is_short and (reader := self._frame_batches(data)) is not None:
-            return np.concatenate([of_batch(batch) for batch in reader.batches_of(data)])
+            return np.concatenate(list(map(of_batch, reader.batches_of(data))))
         source = data if isinstance(data, Source) else self.open(data)
         parts, left_out = [nothing], Counter[int]()
         for batch, _ in source.read():
@@ -382,8 +379,6 @@ class Model:
 
     def _as_lines(self, data: Any) -> list[str | bytes] | None:
         """Lines of VW text for a model of it: each has a bar, and is no path of a file; None for anything else."""
-        if self.reading.get("format") != "vw":
-            return None
         lines = [data] if isinstance(data, str | bytes) else data
         if not isinstance(lines, list | tuple) or not lines or not all(isinstance(line, str | bytes) for line in lines):
             return None
@@ -504,7 +499,7 @@ class Model:
         """
         if self.class_table is not None:
             return known_chances(scores)
-        return self.spec.scalar_loss().mean(scores)
+        return self.engine.loss.mean(scores)
 
     def explain(self, row: Any, label: Any = None) -> Explanation:
         """What each feature adds to the score of one row, by name: docs/names.md.
