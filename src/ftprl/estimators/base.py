@@ -19,7 +19,7 @@ from ftprl.data.options import column_names
 from ftprl.data.tables import SAMPLE_ROWS, listed
 from ftprl.errors import InvalidInput, warn
 from ftprl.linear.bounds import Bound, fits, parse_bounds
-from ftprl.linear.mean_weights import mean_class_weights, mean_weights
+from ftprl.linear.experts import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
 from ftprl.options import names
 from ftprl.options.keywords import complete

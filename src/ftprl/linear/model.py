@@ -22,12 +22,12 @@ from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
 from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label, whole_as_ints
 from ftprl.linear.engine import Engine
+from ftprl.linear.experts import uncertainty
 from ftprl.linear.mixture import Mixture
 from ftprl.linear.names import Names
 from ftprl.linear.spec import Spec
 from ftprl.linear.state import PROVENANCE, few_cells, restore, tensors_of
 from ftprl.linear.totals import LossTotals
-from ftprl.linear.uncertainty import uncertainty
 from ftprl.runlog.rows import Caution, checked, measured, name_of_check
 
 if TYPE_CHECKING:
