@@ -9,7 +9,7 @@ from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.spec import AUTO
-from ftprl.linear.tensors import restore, tensors_of
+from ftprl.linear.state import restore, tensors_of
 from laws.strategies import SEEDS, law
 
 

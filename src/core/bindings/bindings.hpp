@@ -30,6 +30,7 @@ void bind_matrix(nanobind::module_& m);
 void bind_order(nanobind::module_& m);
 void bind_names(nanobind::module_& m);
 void bind_one_row(nanobind::module_& m);
+void bind_slot_index(nanobind::module_& m);
 void bind_texts(nanobind::module_& m);
 
 // One row in the memory of a parser. Files that know parsers do not know learners, whose names they share.

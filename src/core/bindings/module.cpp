@@ -123,5 +123,6 @@ NB_MODULE(_core, m) {
     ftprl::bindings::bind_replay(m);
     ftprl::bindings::bind_replay_intervals(m);
     ftprl::bindings::bind_frames(m);
+    ftprl::bindings::bind_slot_index(m);
     ftprl::bindings::bind_one_row(m);
 }

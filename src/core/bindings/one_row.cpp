@@ -11,6 +11,7 @@
 #include "bindings/records.hpp"
 #include "readers/bound_table.hpp"
 #include "readers/name_table.hpp"
+#include "support/slot_index.hpp"
 
 namespace nb = nanobind;
 
@@ -27,7 +28,7 @@ enum Due { REVIEW_DUE = 1, NAMES_FULL = 2, BOUNDS_EMPTY = 4, BOUNDS_MANY = 8, PR
 class OneRow {
 public:
     OneRow(nb::handle learner, nb::handle baseline, DictParser& learning, DictParser& scoring, const Hold& reading,
-           const Hold& changing, ftprl::NameTable* names, ftprl::BoundTable* bounds)
+           const Hold& changing, ftprl::NameTable* names, ftprl::BoundTable* bounds, const ftprl::SlotIndex* index)
         : learner_(ftprl::bindings::learner_of(learner)),
           baseline_(ftprl::bindings::baseline_of(baseline)),
           learning_(learning),
@@ -35,12 +36,14 @@ public:
           reading_(reading),
           changing_(changing),
           names_(names),
-          bounds_(bounds) {}
+          bounds_(bounds),
+          index_(index) {}
 
     double review_row = 0.0;  // number of labelled rows after which scales may be dropped
     std::int64_t rows = 0;    // that were passed to learn
 
     int learn(nb::handle x, double y, double weight) {
+        if (index_ != nullptr) throw nb::value_error("a compact model cannot learn");
         const Turn turn(*this);
         const OneRowView row = read(learning_, x);
         learning_.rows.y.data()[0] = y;
@@ -56,6 +59,10 @@ public:
     double score(nb::handle x) {
         const Turn turn(*this);
         const OneRowView row = read(scoring_, x);
+        if (index_ != nullptr) {  // in the parser's own memory, which belongs to this row
+            std::uint32_t* const slots = scoring_.rows.indices.data();
+            for (std::int64_t i = 0; i < row.indptr[1]; ++i) slots[i] = (*index_)[slots[i]];
+        }
         const Entered entered(reading_);
         return ftprl::bindings::score_row(learner_, row);
     }
@@ -142,6 +149,7 @@ private:
     Hold reading_, changing_;
     ftprl::NameTable* names_;
     ftprl::BoundTable* bounds_;
+    const ftprl::SlotIndex* index_;  // of the cells of a compact model
     int refused_ = 0;        // why no row is learned any more
     std::thread::id owner_;  // who has the parsers
 };
@@ -151,11 +159,11 @@ private:
 void ftprl::bindings::bind_one_row(nb::module_& m) {
     nb::class_<OneRow>(m, "OneRow", "A learner that is given one dict at a time.")
         .def(nb::init<nb::handle, nb::handle, DictParser&, DictParser&, const Hold&, const Hold&, ftprl::NameTable*,
-                      ftprl::BoundTable*>(),
+                      ftprl::BoundTable*, const ftprl::SlotIndex*>(),
              nb::arg("learner"), nb::arg("baseline"), nb::arg("learning"), nb::arg("scoring"), nb::arg("reading"),
-             nb::arg("changing"), nb::arg("names").none(), nb::arg("bounds").none(), nb::keep_alive<1, 2>(),
+             nb::arg("changing"), nb::arg("names").none(), nb::arg("bounds").none(), nb::arg("index").none(), nb::keep_alive<1, 2>(),
              nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 8>(),
-             nb::keep_alive<1, 9>())
+             nb::keep_alive<1, 9>(), nb::keep_alive<1, 10>())
         .def(
             "learn", &OneRow::learn, nb::arg("x"), nb::arg("y"), nb::arg("weight") = 1.0,
             "Predict and learn a row; 1 is added to the result when scales may be dropped, 2 when no name fits any "

@@ -49,7 +49,7 @@ def train(data: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> 
     if not quiet:
         print(f"{run.summary}; wrote {options['output']}", file=sys.stderr)
         if run.check is not None:
-            print(checked(run.model.engine.spec.loss, run.check.to_dict()), file=sys.stderr)
+            print(checked(run.model.spec.loss, run.check.to_dict()), file=sys.stderr)
         _report_sparsity(run.model)
     for caution in run.cautions:
         # Those of the data were shown before the first row; that of classes is no more than a hint.
@@ -77,9 +77,9 @@ class _Shown:
 
 def _report_sparsity(model: Model) -> None:
     """Print how many weights an L1 penalty has left, and how large the file is with and without the others."""
-    if not model.engine.spec.l1 > 0.0:
+    if not model.spec.l1 > 0.0:
         return
-    from ftprl.linear.compact import count_nonzero
+    from ftprl.linear.derived import count_nonzero
 
     nonzero, size = count_nonzero(model.engine), model.size_in_bytes()
     if model.is_compact:

@@ -19,7 +19,7 @@ from ftprl.data.options import column_names
 from ftprl.data.tables import SAMPLE_ROWS, listed
 from ftprl.errors import InvalidInput, warn
 from ftprl.linear.bounds import Bound, fits, parse_bounds
-from ftprl.linear.mean_weights import mean_class_weights, mean_weights
+from ftprl.linear.experts import mean_class_weights, mean_weights
 from ftprl.linear.model import Model
 from ftprl.options import names
 from ftprl.options.keywords import complete
@@ -131,11 +131,11 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             beside = {name: value for name, value in reading.items() if name in ("y", "weight")}
             model, source = resumed_model(model, X, beside, None)
-        float64 = model.engine.spec.float64
-        was_above = model.engine.progress.above_baseline
+        float64 = model.spec.float64
+        was_above = model.progress.above_baseline
         _learn(model, source, GivenOrder() if order_seed is None else RandomOrder(order_seed, WAITING, float64=float64))
         found = list(of_columns(source.describe().to_dict())) if is_new else []
-        return model, found + ([] if was_above else list(of_loss(model.engine.progress)))
+        return model, found + ([] if was_above else list(of_loss(model.progress)))
 
     def _class_options(self) -> dict[str, Any]:
         """The options of `train` for several classes in one model; none by default."""
@@ -267,7 +267,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_numbered(self) -> None:
         check_is_fitted(self)
-        if self.models_[0].engine.spec.dim != max(2, self.n_features_in_):
+        if self.models_[0].spec.dim != max(2, self.n_features_in_):
             raise AttributeError("coef_ needs columns of numbers; the features of this table are hashed by name.")
 
     def sparsify(self) -> Self:
@@ -306,7 +306,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         from ftprl.receipt.certificate import own_certificate
 
         check_is_fitted(self)
-        if not all(model.engine.receipt for model in self.models_):  # who lists attributes expects this kind of error
+        if not all(model.receipt for model in self.models_):  # who lists attributes expects this kind of error
             raise AttributeError("a certificate needs receipt=True, got an estimator without it; fit it with that.")
         return [own_certificate(one.engine).with_latest(one) for one in self.models_]
 
@@ -373,7 +373,7 @@ def _warn_once(of_models: Sequence[Iterable[Caution]]) -> None:
 
 
 def _learn(model: Model, source: Source, order: Order) -> None:
-    before, start, rows = TrainingHistory.from_dict(model.history), model.engine.progress, 0
+    before, start, rows = TrainingHistory.from_dict(model.history), model.progress, 0
     for batch, _ in source.read():
         numbered = model.numbered(batch)
         if order.is_random:  # only now do rows have their numbers and their names
@@ -385,7 +385,7 @@ def _learn(model: Model, source: Source, order: Order) -> None:
     order.finish()
     _learn_due(model, order)
     # The sum could differ from the engine's in the last bit.
-    total = model.engine.progress
+    total = model.progress
     total = total if before.progressive == start else before.progressive + (total - start)
     # Without the record of rows to come, warnings and provenance, which are of the runs before.
     model.history = TrainingHistory(before.rows + rows, before.bad_rows, total, before.holdout).to_dict()
@@ -394,7 +394,7 @@ def _learn(model: Model, source: Source, order: Order) -> None:
 
 def _learn_due(model: Model, order: Order) -> None:
     while (due := order.take(AT_ONCE)) is not None:
-        model.engine.learn(due.batch, has_met=order.is_random)
+        model.learn(due.batch, has_met=order.is_random)
 
 
 def _first_values(column: Any) -> list[Any]:

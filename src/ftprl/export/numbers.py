@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -11,9 +10,9 @@ from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl.errors import InvalidInput
-from ftprl.linear.compact import needed
+from ftprl.linear.derived import needed
 from ftprl.linear.engine import Engine
-from ftprl.linear.mean_weights import bets_of
+from ftprl.linear.experts import coin_bets, coin_bias, stack_of
 from ftprl.linear.model import Model
 
 Vector = NDArray[np.float64]
@@ -42,7 +41,7 @@ def score_numbers(model: Model) -> ScoreNumbers:
             return ScoreNumbers(cells, weights, _mixing_of_classes(model) | _reading(model))
         columns = [engine.weights_at(cells, k) for k in range(len(engine.spec.scales))]
         if engine.spec.coin:
-            columns.append(_bets(engine, cells))
+            columns.append(coin_bets(engine, cells))
         return ScoreNumbers(cells, np.column_stack(columns), _mixing(engine) | _reading(model))
 
 
@@ -61,27 +60,12 @@ def _intercepts(engine: Engine) -> list[float]:
         own = np.zeros(len(h))
     if not spec.coin:
         return [float(x) for x in own]
-    own_coin = engine.saved_arrays["coin.intercept"]
-    bound, *labels = own_coin[4:].tolist()
-    if not spec.intercept:
-        return [*(float(x) for x in own), 0.0]
-    bet = float(bets_of(own_coin[:1], own_coin[1:2], own_coin[2:3], own_coin[4:5])[0])
-    if labels:  # the log odds of the base rate, with half a row of each class
-        negative, positive = labels
-        bet += math.log((positive + 0.5 * bound) / (negative + 0.5 * bound))
-    return [*(float(x) for x in own), bet]
-
-
-def _bets(engine: Engine, cells: NDArray[np.uint32]) -> Vector:
-    """The weights of the coin."""
-    where = engine.saved_columns["coin"]
-    theta, sizes, won, largest = engine.take(cells)[:, where].astype(np.float64).T
-    return bets_of(theta, sizes, won, largest * float(engine.saved_arrays["coin.intercept"][4]))
+    return [*(float(x) for x in own), coin_bias(engine)]
 
 
 def _mixing(engine: Engine) -> dict[str, Any]:
     """What makes one prediction of the scores of the scales."""
-    spec, state, loss = engine.spec, engine.state, engine.spec.scalar_loss()
+    spec, loss = engine.spec, engine.loss
     idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
     facts = engine.label_state
     has_classes = loss.rule == "classes"
@@ -99,10 +83,9 @@ def _mixing(engine: Engine) -> dict[str, Any]:
         "stack_unit": unit,
         "stack_gain": loss.stack_gain,
         "classes": has_classes,
-        "u": state["u"].tolist() if spec.stacked else [],
-        "w": engine.saved_arrays["mixture.w"].tolist() if spec.several else [1.0],
+        "w": [1.0] if engine.mixture is None else list(engine.mixture.weights),
         "calibration": _calibration(engine),
-        **_dense(engine),
+        **_stack(engine),
     }
     if facts is not None:
         settings["labels"] = {name: facts[name] for name in ("offset", "lowest", "highest")}
@@ -113,14 +96,12 @@ def _mixing(engine: Engine) -> dict[str, Any]:
 
 def _mixing_of_classes(model: Model) -> dict[str, Any]:
     """What makes the probabilities of the classes of the scores of every class and scale."""
-    engine, spec = model.engine, model.engine.spec
-    arrays, K = engine.saved_arrays, len(engine.spec.scales)
+    engine, spec = model.engine, model.spec
+    K = len(spec.scales)
     z, R = (engine.intercept_columns[:, part] for part in range(2))
     h, held = np.array(spec.scales), spec.beta + R
     own = np.divide(z * -h, held, out=np.zeros_like(held), where=held > 0) * spec.intercept
     idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
-    u: list[list[float]] = arrays["dense.class_u"].tolist() if "dense.class_u" in arrays else []
-    columns = arrays["dense.columns"][: len(u[0]) - 1, :3].tolist() if u and len(u[0]) > 1 else []
     return {
         "loss": spec.loss,
         "one_vs_rest": spec.scalar_loss().one_vs_rest,
@@ -134,11 +115,9 @@ def _mixing_of_classes(model: Model) -> dict[str, Any]:
         "class_labels": list(model.classes or ()),
         "copies": engine.copies.tolist(),
         "stack": spec.stacked,
-        "u": engine.state["u"][:K].tolist() if spec.stacked else [],
-        "w": arrays["mixture.w"].tolist() if spec.several else [1.0],
+        "w": [1.0] if engine.mixture is None else list(engine.mixture.weights),
         "calibration": None,
-        "dense": [[int(cell), mean, deviation] for cell, mean, deviation in columns],
-        "dense_u": u,
+        **_stack(engine),
     }
 
 
@@ -154,18 +133,14 @@ def _calibration(engine: Engine) -> dict[str, Any] | None:
     return {"shift": b, "above": max(a + c, 0.0), "below": max(a - c, 0.0)}
 
 
-def _dense(engine: Engine) -> dict[str, Any]:
-    """The dense columns that the stack sees, and its coefficients: those of the scales, of a constant and of these."""
-    arrays, spec = engine.saved_arrays, engine.spec
-    u: list[float] = arrays["dense.u"].tolist() if spec.dense and "dense.u" in arrays else []
-    if not u:
-        return {"dense": [], "dense_u": []}
-    own = len(spec.scales)
-    columns = arrays["dense.columns"][: len(u) - own - 1, :3].tolist()
+def _stack(engine: Engine) -> dict[str, Any]:
+    """The coefficients of the stack: those of the scales, of a constant and of the dense columns that it sees."""
+    stack, sees_columns = stack_of(engine), engine.columns_of(engine.saved_arrays)[1] > 0
+    dense = stack.dense.tolist() if sees_columns else []
     return {
-        "u": u[:own],
-        "dense": [[int(cell), mean, deviation] for cell, mean, deviation in columns],
-        "dense_u": u[own:],
+        "u": stack.scales.tolist() if engine.spec.stacked else [],
+        "dense": [[int(cell), mean, deviation] for cell, mean, deviation in stack.columns.tolist()],
+        "dense_u": dense if engine.spec.classes or not dense else dense[0],
     }
 
 
@@ -178,8 +153,8 @@ def _reading(model: Model) -> dict[str, Any]:
     order = reading.get("order") or list(columns or ())
     return {
         "kind": kind,
-        "dim": model.engine.spec.dim,
-        "seed": model.engine.spec.seed,
+        "dim": model.spec.dim,
+        "seed": model.spec.seed,
         "columns": {name: (columns or {})[name] for name in order},
         "reads_others": format in ("records", "jsonl") and bool(reading.get("other_columns", True)),
         "missing": reading.get("missing", "ignore"),

@@ -118,7 +118,7 @@ def explain(model: Model, row: Any, label: Any = None) -> Explanation:
             model.predict(whole)[0]
         )  # a calibrator changes the prediction, not what adds up to the score
         return replace(of_row, prediction=prediction)
-    chance = float(model.mean(model.engine.score(whole))[0, column])
+    chance = float(model.mean(model.score(whole))[0, column])
     return replace(of_row, prediction=chance, label=model.classes[column])
 
 
@@ -126,10 +126,10 @@ def _column_of(model: Model, rows: Batch, label: Any) -> int | None:
     """The number of a class, by default of the most probable one of the first row; None with a loss of one score."""
     if model.classes is None:
         if label is not None:
-            raise InvalidInput(f"label= needs a model of several classes, got {model.engine.spec.loss} loss; drop it.")
+            raise InvalidInput(f"label= needs a model of several classes, got {model.spec.loss} loss; drop it.")
         return None
     if label is None:
-        return int(model.engine.score(rows)[0].argmax())
+        return int(model.score(rows)[0].argmax())
     if plain_label(label) not in model.classes:
         some = ", ".join(map(shown_label, model.classes[:6])) + (", ..." if len(model.classes) > 6 else "")
         raise InvalidInput(f"label= needs a class of the model ({some}), got {label!r:.40}; pass one of them.")
@@ -161,7 +161,7 @@ def _names(batch: Batch, model: Model) -> list[str]:
     if batch.names is not None:
         table = NameTable(1 << 40)
         batch.names.add_to(table)
-        for number, cell in enumerate(table.slots(model.engine.spec.dim).tolist()):
+        for number, cell in enumerate(table.slots(model.spec.dim).tolist()):
             by_cell.setdefault(cell, []).append(table.name(number).decode("utf-8", "backslashreplace"))
     return [" + ".join(by_cell.get(cell, [str(cell)])) for cell in batch.indices.tolist()]
 
@@ -171,7 +171,7 @@ def _are_new(batch: Batch, model: Model) -> list[bool]:
 
     A cell that no row had is new. One that is in use is new if its names are known and this one is not among them.
     """
-    cells, dim = batch.indices, model.engine.spec.dim
+    cells, dim = batch.indices, model.spec.dim
     if model.is_compact:  # cells without a weight were dropped
         return [False] * len(cells)
     step = max(1, model.engine.classes)

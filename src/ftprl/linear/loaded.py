@@ -13,7 +13,7 @@ from ftprl.linear.content import PROVENANCE as PROVENANCE_FIELDS
 from ftprl.linear.content import content_shape
 from ftprl.linear.names import TENSORS, Names
 from ftprl.linear.spec import Spec
-from ftprl.linear.tensors import PROVENANCE
+from ftprl.linear.state import PROVENANCE
 from ftprl.schema import fields
 
 

@@ -22,11 +22,12 @@ from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
 from ftprl.linear.classes import ClassTable, Label, known_chances, shown_label, whole_as_ints
 from ftprl.linear.engine import Engine
+from ftprl.linear.experts import uncertainty
+from ftprl.linear.mixture import Mixture
 from ftprl.linear.names import Names
 from ftprl.linear.spec import Spec
-from ftprl.linear.tensors import PROVENANCE, restore, tensors_of
+from ftprl.linear.state import PROVENANCE, few_cells, restore, tensors_of
 from ftprl.linear.totals import LossTotals
-from ftprl.linear.uncertainty import uncertainty
 from ftprl.runlog.rows import Caution, checked, measured, name_of_check
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Model:
     `ftprl.receipt` parse them.
 
     >>> model = Model(Engine(Spec(dim=4)))
-    >>> model.engine.learn(Batch.from_rows([{0: 1.0}], y=[1])).rows
+    >>> model.learn(Batch.from_rows([{0: 1.0}], y=[1])).rows
     1
     >>> model.occupied
     1
@@ -90,14 +91,57 @@ class Model:
         self.waiting: dict[str, NDArray[Any]] = {}  # in a checkpoint: tensors of rows whose labels have not arrived
         self.file_digest, self.file_size = "", 0  # of the file it was loaded from, if any
 
+    # ---- the engine, as users of a model see it ----
+
+    @property
+    def spec(self) -> Spec:
+        """The settings, without the scales that were dropped."""
+        return self.engine.spec
+
+    @property
+    def receipt(self) -> bool:
+        """Whether the sums of a receipt are kept."""
+        return self.engine.receipt
+
+    @property
+    def progress(self) -> LossTotals:
+        """The loss of all rows that were learned, each before it was."""
+        return self.engine.progress
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """The weights and total losses of the experts; None with one scale, which mixes nothing."""
+        return self.engine.mixture
+
+    @property
+    def leader(self) -> int:
+        """The number of the scale with the smallest total loss."""
+        return self.engine.leader
+
+    def learn(self, batch: Batch, **more: Any) -> LossTotals:
+        """Predict and then learn each row of a batch; `more` as for `Engine.learn`."""
+        return self.engine.learn(batch, **more)
+
+    def score(self, batch: Batch) -> Vector:
+        """Return the scores of a batch: `Engine.score`."""
+        return self.engine.score(batch)
+
+    def touched(self) -> NDArray[np.uint32]:
+        """Return the cells that were touched."""
+        return self.engine.touched()
+
+    def bias(self, scale: int | None = None) -> float:
+        """Return the weight of the intercept, as in `weights`."""
+        return self.engine.bias(scale)
+
     def __repr__(self) -> str:
-        return f"Model({self.engine.spec.loss}, {self.occupied} of {self.engine.spec.dim} cells)"
+        return f"Model({self.spec.loss}, {self.occupied} of {self.spec.dim} cells)"
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
         from ftprl.draw.card import card
 
-        spec, progress, learned = self.engine.spec, self.progressive, self.engine.progress.rows
+        spec, progress, learned = self.spec, self.progressive, self.progress.rows
         scales = ", ".join(f"{scale:g}" for scale in spec.scales)
         rows = [
             ("loss", spec.scalar_loss().unit or spec.loss),
@@ -120,7 +164,7 @@ class Model:
         rows += [("warning", caution.text) for caution in self.cautions]
         if self.names is not None:
             rows.append(("features with a name", f"{len(self.names):,}"))
-        if self.engine.receipt:
+        if self.receipt:
             rows.append(("receipt", "kept"))
         if spec.calibrate != "none":
             rows.append(("calibration", spec.calibrate))
@@ -131,16 +175,16 @@ class Model:
         """The loss of the rows in the first pass of each run, as each was predicted before it was learned."""
         known = LossTotals.from_list(self.history["progressive"]) if self.history else None
         if self.checkpoint is None:
-            return known if known is not None and known.rows else self.engine.progress
+            return known if known is not None and known.rows else self.progress
         state = self.checkpoint["state"]
-        now = state["progressive"] or state.get("arrived") or self.engine.progress.to_list()
+        now = state["progressive"] or state.get("arrived") or self.progress.to_list()
         own = LossTotals.from_list(now) - LossTotals.from_list(state["began"])
         return own if known is None else known + own
 
     @property
     def occupied(self) -> int:
         """How many cells have been touched."""
-        return len(self.engine.touched())
+        return len(self.touched())
 
     @property
     def history(self) -> dict[str, Any]:
@@ -151,7 +195,7 @@ class Model:
             self._history = {
                 "rows": rows + learned,
                 "bad_rows": bad_rows,
-                "progressive": self.engine.progress.to_list(),
+                "progressive": self.progress.to_list(),
                 "holdout": self._history.get("holdout", LossTotals(0.0, 0.0, 0, baseline=0.0).to_list()),
             }  # without a monitor, which has not seen these rows
             self.provenance = None  # likewise
@@ -178,7 +222,7 @@ class Model:
 
         If training named none it is 1 against 0 or -1, yes against no, or true against false, whatever the data has.
         """
-        if not self.engine.spec.scalar_loss().binary:
+        if not self.spec.scalar_loss().binary:
             return None
         named = self.reading.get("positive")
         return "1, yes or true" if named is None else str(named)
@@ -208,7 +252,7 @@ class Model:
         from ftprl.confidence import RunMonitor
 
         is_random = self.history.get("order", {}).get("order") == "random"
-        return RunMonitor(self.engine.spec.loss, numbers).confidence(is_random=is_random)
+        return RunMonitor(self.spec.loss, numbers).confidence(is_random=is_random)
 
     @property
     def shared_bounds(self) -> tuple[int, int | None]:
@@ -220,7 +264,7 @@ class Model:
             return len(cells), 0
         if self.names is None or not self.names.has_all:
             return len(cells), None
-        return len(cells), int(np.count_nonzero(self.names.of_cells(cells, self.engine.spec.dim).others))
+        return len(cells), int(np.count_nonzero(self.names.of_cells(cells, self.spec.dim).others))
 
     def weights(self, scale: int | None = None) -> Vector:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""
@@ -229,7 +273,7 @@ class Model:
     def open(self, data: Any, **more: Any) -> Source:
         """Data read as in training, except that labels and weights do not matter; `more` as for `ftprl.data.open`."""
         data = readers.as_data(data)
-        kept = {**self.reading, "dim": self.engine.spec.dim, "seed": self.engine.spec.seed}
+        kept = {**self.reading, "dim": self.spec.dim, "seed": self.spec.seed}
         readers.check_format(kept, data, more.get("format"))
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
         columns = options.get("columns")
@@ -237,13 +281,13 @@ class Model:
             options["columns"] = {name: "ignore" if kind in BESIDE else kind for name, kind in columns.items()}
         if "namespaces" in options:
             options["namespaces"] = self._namespaces()
-        loss = "squared" if self.class_table is None else self.engine.spec.loss  # any number, or any label at all
+        loss = "squared" if self.class_table is None else self.spec.loss  # any number, or any label at all
         return readers.open(data, **{**options, "loss": loss, "positive": None})
 
     def open_labelled(self, data: Any, **more: Any) -> Source:
         """Data read as in training, with its labels and weights; `more` as for `ftprl.data.open`."""
         data = readers.as_data(data)
-        spec = self.engine.spec
+        spec = self.spec
         kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **self.reading}
         readers.check_format(kept, data, more.get("format"))
         options = {**readers.settings_for(kept, data, more.get("format")), **more}
@@ -299,26 +343,32 @@ class Model:
 
         While another thread learns, each batch is predicted with the state between two of its calls of `Engine.learn`.
         """
+        scores = self._array_scores(data) if isinstance(data, np.ndarray) else None
+        if scores is None:
+            nothing = np.empty(0 if self.class_table is None else (0, self.engine.classes))
+            scores = self._of_rows(data, self.engine.score, nothing)
+        return scores if raw else self.mean(scores)
 
-        def of_batch(batch: Batch) -> Vector:
-            scores = self.engine.score(batch)
-            return scores if raw else self.mean(scores)
-
-        return self._of_rows(data, of_batch, np.empty(0 if self.class_table is None else (0, self.engine.classes)))
+    def _array_scores(self, data: NDArray[Any]) -> Vector | None:
+        """Return the scores of an array whose columns are all dense; None where it has to be read in batches."""
+        is_usual = type(data) is np.ndarray and data.ndim == 2 and data.dtype.kind in "biuf" and len(data) > 0
+        if not is_usual or self.reading.get("format") != "arrays" or self.reading.get("features") != data.shape[1]:
+            return None
+        return self.engine.score_array(data, narrow=self.reading.get("dtype", "float32") == "float32")
 
     def _of_rows(self, data: Any, of_batch: Callable[[Batch], Vector], nothing: Vector) -> Vector:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""
         if isinstance(data, Batch):
             return of_batch(data)
-        if (lines := self._as_lines(data)) is not None:
+        if self.reading.get("format") == "vw" and (lines := self._as_lines(data)) is not None:
             from ftprl.linear.row_input import read_lines
 
-            return of_batch(read_lines(self.reading, self.engine.spec, lines))
+            return of_batch(read_lines(self.reading, self.spec, lines))
         from ftprl.data.frames import is_frame  # most runs do without
 
         is_short = is_frame(data) and hasattr(data, "__len__") and 0 < len(data) <= _ROWS_AT_ONCE
         if is_short and (reader := self._frame_batches(data)) is not None:
-            return np.concatenate([of_batch(batch) for batch in reader.batches_of(data)])
+            return np.concatenate(list(map(of_batch, reader.batches_of(data))))
         source = data if isinstance(data, Source) else self.open(data)
         parts, left_out = [nothing], Counter[int]()
         for batch, _ in source.read():
@@ -329,8 +379,6 @@ class Model:
 
     def _as_lines(self, data: Any) -> list[str | bytes] | None:
         """Lines of VW text for a model of it: each has a bar, and is no path of a file; None for anything else."""
-        if self.reading.get("format") != "vw":
-            return None
         lines = [data] if isinstance(data, str | bytes) else data
         if not isinstance(lines, list | tuple) or not lines or not all(isinstance(line, str | bytes) for line in lines):
             return None
@@ -357,7 +405,7 @@ class Model:
         a row that is left out has NaN.
 
         >>> model = Model(Engine(Spec(dim=4)))
-        >>> _ = model.engine.learn(Batch.from_rows([{0: 1.0}] * 9, y=[1] * 9))
+        >>> _ = model.learn(Batch.from_rows([{0: 1.0}] * 9, y=[1] * 9))
         >>> often, never = model.uncertainty(Batch.from_rows([{0: 1.0}, {3: 1.0}]))
         >>> bool(often < never)
         True
@@ -388,7 +436,7 @@ class Model:
         """With several classes the probability of each that is known, by its label."""
         if self.classes is None:
             raise InvalidInput(
-                f"predict_proba_one needs a loss of several classes, got {self.engine.spec.loss}; call predict_one."
+                f"predict_proba_one needs a loss of several classes, got {self.spec.loss}; call predict_one."
             )
         return dict(zip(self.classes, self.row_learner().chances(x), strict=True))
 
@@ -405,9 +453,7 @@ class Model:
     def predict_classes(self, data: Any) -> NDArray[Any]:
         """The most probable class of each row, as its label: a number or text; None for a row that was left out."""
         if self.classes is None:
-            raise InvalidInput(
-                f"predict_classes needs a loss of several classes, got {self.engine.spec.loss}; call predict."
-            )
+            raise InvalidInput(f"predict_classes needs a loss of several classes, got {self.spec.loss}; call predict.")
         chances, labels = self.predict(data), np.array([*self.classes, None], dtype=object)
         best = np.full(len(chances), -1)
         known = ~np.isnan(chances).any(axis=1)
@@ -453,7 +499,7 @@ class Model:
         """
         if self.class_table is not None:
             return known_chances(scores)
-        return self.engine.spec.scalar_loss().mean(scores)
+        return self.engine.loss.mean(scores)
 
     def explain(self, row: Any, label: Any = None) -> Explanation:
         """What each feature adds to the score of one row, by name: docs/names.md.
@@ -508,11 +554,11 @@ class Model:
         the state of a run.
 
         >>> model = Model(Engine(Spec(dim=8, l1=5.0, scale=0.1)))
-        >>> _ = model.engine.learn(Batch.from_rows([{0: 1.0}, {3: 1.0}], y=[1, -1]))
+        >>> _ = model.learn(Batch.from_rows([{0: 1.0}, {3: 1.0}], y=[1, -1]))
         >>> model.occupied, model.compact().occupied
         (2, 0)
         """
-        from ftprl.linear.compact import compacted
+        from ftprl.linear.derived import compacted
 
         small = Model(compacted(self.engine), self.reading, history=self.history, classes=self.class_table)
         small.is_compact = True
@@ -554,9 +600,9 @@ class Model:
             "hash_version": HASH_VERSION,
             "history": self.history,
             "reading": self.reading,
-            "receipt": self.engine.receipt,
+            "receipt": self.receipt,
             "run": self.checkpoint,
-            "spec": self.engine.spec.to_dict(),
+            "spec": self.spec.to_dict(),
         }
 
     def check_size(self) -> None:
@@ -594,7 +640,8 @@ class Model:
             receipt = content["receipt"]
             known = len(tensors["baseline.classes"]) if spec.classes else 0
             classes = classes_of(content, spec, known)
-            engine = Engine(spec, receipt=receipt, classes=known)
+            few = few_cells(spec, tensors) if content.get("compact") else None
+            engine = Engine(spec, receipt=receipt, classes=known, slots=few)
             restore(engine, tensors)
         except BadModel as wrong:
             raise BadModel(f"{name}: {wrong}") from None

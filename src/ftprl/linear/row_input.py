@@ -48,7 +48,7 @@ def _of_text(model: Model, row: str | bytes) -> Any:
     """The row of a line: of its format, or a dict of its fields."""
     text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
     if model.reading.get("format") in ("vw", "libsvm"):
-        return read_lines(model.reading, model.engine.spec, [text], names=True)
+        return read_lines(model.reading, model.spec, [text], names=True)
     return _of_fields(model, text)
 
 

@@ -41,7 +41,7 @@ def _scored(model: Model, batch: Batch, matrix: bool) -> tuple[Vector, Vector]:
     With several classes a label is the number of a column, NaN for a class that the model does not know; scores are
     those of all columns, or those of the labels alone.
     """
-    scores = model.engine.score(batch)
+    scores = model.score(batch)
     if model.class_table is None:
         return batch.y, scores
     y = model.class_table.known(batch.y, batch.label_texts)
@@ -157,7 +157,7 @@ class Systems:
     def of_model(cls, model: Model, source: Source, data: Any, by: str | None, name: str = "model") -> Systems:
         """A model alone, on a source with labels."""
         shared = SharedScores(name, model, matrix=model.classes is not None)
-        return cls((shared,), source, data, model.engine.spec.scalar_loss(), by)
+        return cls((shared,), source, data, model.spec.scalar_loss(), by)
 
     @property
     def cautions(self) -> list[Caution]:
@@ -279,7 +279,7 @@ def _loss_of(models: Sequence[tuple[str, Model]], loss: str | None, tau: float |
     if loss is not None:
         wanted = scalar_loss(loss, 0.5 if tau is None else tau)
         for path, model in models:
-            own = model.engine.spec.scalar_loss()
+            own = model.spec.scalar_loss()
             if (own.link, own.labels) != (wanted.link, wanted.labels):
                 raise InvalidInput(
                     f"loss= needs predictions of its kind, got {loss} for the {own.name} model {shown(path)}; drop it.",
@@ -287,7 +287,7 @@ def _loss_of(models: Sequence[tuple[str, Model]], loss: str | None, tau: float |
                 )
         return wanted
     for path, model in models[1:]:
-        spec = model.engine.spec
+        spec = model.spec
         if (spec.loss, spec.scalar_loss().tau) != (first.name, first.tau):
             raise InvalidInput(
                 f"models need the same loss to be compared, got {first.name} of {shown(models[0][0])} and {spec.loss}"

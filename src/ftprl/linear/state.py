@@ -1,200 +1,299 @@
-"""What a learner knows besides its cells: losses, mixture, baseline, labels and the sums of a receipt."""
+"""The arrays of a model, declared once: what may be in each, and how they become the tensors of a file and back.
+
+Names and shapes come from the compiled learner (`Engine.saved_arrays`, `Engine.saved_columns`); `ARRAYS` says by name
+which numbers learning can make. An array without an entry has to be finite. Nothing else lists the arrays: the model
+file, checkpoints, checks at load, copies of engines and the digests of receipts iterate over them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl._core import Baseline
 from ftprl.errors import InvalidInput
-from ftprl.linear.mixture import WINDOW, Mixture, mixture_of, restart
+from ftprl.linear.engine import LABEL_NUMBERS, Engine
+from ftprl.linear.model_file import Picked, Tensor, Tensors
 from ftprl.linear.spec import Spec
-from ftprl.linear.table import CellTable, reads
-from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
+from ftprl.schema import MOST_ROWS
 
-Vector = NDArray[np.float64]
-MOST_DENSE = 64  # columns that the stack sees
-LABEL_NUMBERS = (
-    *("rows", "weight", "mean", "squares", "least", "most", "quantile", "since", "pinball", "deviation"),
-    *("offset", "unit", "lowest", "highest", "psi", "kappa", "outliers"),
-)  # as in src/core/learners/labels.hpp
+PROVENANCE = "provenance"  # of a model with a receipt, packed
+GRADIENTS = "S"  # g_{1:t}, of a model with a receipt
+LABELS = "labels"  # what is known of them, with other losses than the log loss
+BOUNDS = ("bounds.cells", "bounds.ends")  # of a model with bounds by name
+_NONE = np.empty(0, np.uint32)
+_FEW = 4  # times as many cells in a table make a list of cells worth it
+_CELLS = 1 << 14  # put together at a time
+_LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
+_LARGEST_STACK = 1e30  # no weight of a stack with the log loss gets near it
+_LENT = 0.3  # to each coordinate of the coin
+_LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
-class LearnerState(CellTable):
-    """A table of cells with its mixture of scales, and what was added up over the rows so far."""
+def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, Tensor]:
+    """All that resuming needs. Only touched cells are kept when they are under this part of the table."""
+    arrays: dict[str, Tensor] = {**engine.saved_arrays, **engine.baseline_arrays}
+    if engine.bounds is not None:
+        arrays |= dict(zip(BOUNDS, engine.bounds.cells(), strict=True))
+    slots = engine.touched()
+    if len(slots) < part * engine.spec.dim:
+        return arrays | _picked(engine, slots) | {"slots": slots}
+    return arrays | _picked(engine, np.arange(engine.spec.dim, dtype=np.uint32))
 
-    def __init__(self, spec: Spec, *, receipt: bool = False, classes: int = 0) -> None:
-        super().__init__(spec, receipt=receipt, classes=classes)
-        self._baseline = Baseline(spec.loss, spec.tau, spec.classes)
 
-    @property
-    @reads
-    def mixture(self) -> Mixture | None:
-        """The weights and total losses of the experts; None with one scale, which mixes nothing."""
-        return mixture_of(self.state, self._spec) if self._spec.several or self._spec.coin else None
+def _picked(engine: Engine, slots: NDArray[np.uint32]) -> dict[str, Picked]:
+    """The parts of cells that a file holds, by name, without the numbers that only fill a cell up."""
+    parts = {name: Picked(engine.take, slots, columns) for name, columns in engine.saved_columns.items()}
+    return parts | ({GRADIENTS: Picked(engine.take_gradients, slots, slice(None))} if engine.receipt else {})
 
-    @property
-    @reads
-    def calibration_knots(self) -> Vector | None:
-        """Log-odds before and after isotonic calibration, one row per bin; None without it.
 
-        Between two rows the calibrated log-odds are interpolated, beyond the first and the last a constant is added.
-        """
-        if self._spec.calibrate != "isotonic":
-            return None
-        knots = np.empty((len(self._core.saved_arrays["calibrator.bins"]), 2))
-        self._core.knots(knots)
-        return knots
+def few_cells(spec: Spec, tensors: Tensors) -> NDArray[np.uint32] | None:
+    """Return the cells that a model of one scale needs to predict, if they are few; None if all should be there.
 
-    @property
-    @reads
-    def expert_weights(self) -> list[float]:
-        """The weights of the experts; the only scale has all of it."""
-        return list(self.state["w"].tolist())
+    A table of one scale has a place for every cell; others have a list of those in use anyway.
+    """
+    if spec.several or spec.classes or "slots" not in tensors:
+        return None
+    parts = [tensors[name] for name in ("slots", BOUNDS[0]) if name in tensors]
+    for part in parts:
+        _check_slots(part, spec.dim)
+    few = np.unique(np.concatenate(parts))
+    return few if len(few) * _FEW < spec.dim else None
 
-    @expert_weights.setter
-    def expert_weights(self, weights: list[float]) -> None:
-        with self._changing:
-            self.state["w"][...] = weights
 
-    def start_weighing(self, part: float) -> None:
-        """Set the weights where `weigh` starts: half the mixture as it is, half by `part` of each expert's loss."""
-        is_log_loss = not self._spec.scalar_loss().has_units
-        with self._changing:
-            experts = len(self._core.saved_arrays.get("mixture.w", ()))
-            restart(self.state, experts, part, is_log_loss=is_log_loss)
+def restore(engine: Engine, tensors: Tensors) -> None:
+    """Put tensors into a fresh engine; refuses what is not there, has another shape, or was never learned."""
+    if engine.spec.dense:
+        engine.expect_columns(*engine.columns_of(tensors))
+    arrays, table = {**engine.saved_arrays, **engine.baseline_arrays}, _picked(engine, _NONE)
+    slots = tensors.get("slots")
+    known = arrays.keys() | table.keys() | set(() if engine.bounds is None else BOUNDS)
+    if tensors.keys() - {"slots"} != known:
+        raise InvalidInput(f"other tensors than {', '.join(sorted(known))}")
+    if engine.bounds is not None:
+        _check_bounds(engine, tensors[BOUNDS[0]], tensors[BOUNDS[1]])
+    if slots is not None:
+        _check_slots(slots, engine.spec.dim)
+    for name, target in arrays.items():
+        _check_shape(name, tensors[name], target.shape, target.dtype)
+    for name, picked in table.items():
+        rows = engine.spec.dim if slots is None else len(slots)
+        _check_shape(name, tensors[name], (rows, *picked.shape[1:]), picked.dtype)
+    for name in (*arrays, *table):
+        if not rule_of(name)(tensors[name], tensors):
+            raise InvalidInput(f"{name} that no learning makes")
+    engine.expect_cells(engine.spec.dim if slots is None else len(slots))
+    for name, target in arrays.items():
+        target[...] = tensors[name]
+    _put(engine, slots, tensors)
+    if engine.bounds is not None:
+        engine.put_bounds(*(tensors[name] for name in BOUNDS))
 
-    @property
-    def tallies(self) -> Vector:
-        """The numbers behind `progress` and `sums`, in their order. A view."""
-        return self._core.tallies
 
-    @property
-    def calibration(self) -> Vector | None:
-        """Weight, probabilities and positives of each twentieth of [0, 1]: log loss with a receipt. A view."""
-        return self._core.calibration
+def _put(engine: Engine, slots: NDArray[np.uint32] | None, tensors: Tensors) -> None:
+    """Fill the cells at the slots, or all of them, some at a time: their parts are put together first."""
+    columns = engine.saved_columns
+    count = engine.spec.dim if slots is None else len(slots)
+    empty = engine.take(_NONE)
+    for at in range(0, count, _CELLS):
+        some = slice(at, min(at + _CELLS, count))
+        own = np.arange(some.start, some.stop, dtype=np.uint32) if slots is None else slots[some]
+        cells = _cells(empty, columns, {name: tensors[name][some] for name in columns})
+        if slots is None:  # cells that were never touched need no memory
+            touched = np.bitwise_or.reduce(cells.view(np.uint64), axis=1) != 0
+            own, cells = own[touched], cells[touched]
+        engine.put(own, cells)
+        if GRADIENTS in tensors:
+            gradients = tensors[GRADIENTS][some]
+            engine.put_gradients(own, gradients if slots is not None else gradients[touched])
 
-    @property
-    def progress(self) -> LossTotals:
-        """Of all rows so far; the same bits however they were cut into batches."""
-        with self._reading:
-            loss, weight, rows = self._core.loss_totals
-            return LossTotals(loss, weight, int(rows), *self._baseline.loss_totals)
 
-    @property
-    def baseline(self) -> LossTotals:
-        """The loss of predicting each row from the labels before it alone, of the same rows as `progress`.
+def _cells(empty: NDArray[Any], columns: Mapping[str, slice | int], parts: Tensors) -> NDArray[Any]:
+    """Whole cells of their parts; what no part holds is 0."""
+    first = next(iter(parts.values()))
+    if first.shape[1:] == empty.shape[1:]:  # one part is the whole cell
+        return first
+    cells = np.zeros((len(first), *empty.shape[1:]), empty.dtype)
+    for name, where in columns.items():
+        cells[:, where] = parts[name]
+    return cells
 
-        The prediction is the base rate (n1 + 1/2) / (n + 1) for log loss, the mean for squared and Huber loss, its
-        logarithm for Poisson and gamma loss, a running median or quantile for absolute and quantile loss, the
-        majority class for the hinge losses, and the rate of each class with several. NaN for a model without it.
-        """
-        now = self.progress
-        return LossTotals(now.baseline, now.weight, now.rows, now.baseline, now.least)
 
-    @property
-    def baseline_state(self) -> Vector:
-        """The numbers behind `baseline` (docs/model-file.md). A view."""
-        return self._baseline.numbers
+def _check_shape(name: str, tensor: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if tensor.shape != shape or tensor.dtype != dtype:
+        raise InvalidInput(f"{name} of shape {tensor.shape}")
 
-    @property
-    def baseline_arrays(self) -> dict[str, Vector]:
-        """The same with the weight of each class that is known, by the names of a model file. Views."""
-        arrays = {"baseline": self._baseline.numbers}
-        return arrays | ({"baseline.classes": self._class_weights} if self._spec.classes else {})
 
-    @property
-    def _class_weights(self) -> Vector:
-        return self._baseline.class_weights[: self.classes]
+def _check_slots(slots: NDArray[Any], dim: int) -> None:
+    if slots.ndim != 1 or slots.dtype != np.uint32 or (len(slots) and int(slots.max()) >= dim):
+        raise InvalidInput("slots outside the table")
+    if (slots[1:] <= slots[:-1]).any():
+        raise InvalidInput("slots that do not rise")
 
-    @property
-    def sums(self) -> RegretSums:
-        """What a receipt needs besides the cells, of the leading scale; zeros without one."""
-        return self.sums_of()
 
-    @reads
-    def sums_of(self, scale: int | None = None) -> RegretSums:
-        """The sums of one scale; of the leading one if none is named."""
-        k = self._number(scale)
-        return RegretSums(*self.state["sums"][:, k].tolist())
+def _check_bounds(engine: Engine, cells: NDArray[Any], ends: NDArray[Any]) -> None:
+    """Cells of the table, each once, with ranges within that of all weights."""
+    _check_slots(cells, engine.spec.dim)
+    _check_shape(BOUNDS[1], ends, (len(cells), 2), np.dtype(np.float64))
+    lower, upper = ends.T
+    if not ((engine.spec.lower <= lower) & (lower <= upper) & (upper <= engine.spec.upper)).all():
+        raise InvalidInput(f"{BOUNDS[1]} that no learning makes")
 
-    @reads
-    def rounding_sums(self, scale: int) -> RoundingSums:
-        """What bounds the rounding of a receipt, of one scale."""
-        return RoundingSums(*self._core.rounding[:, self._number(scale)].tolist())
 
-    @reads
-    def row_sums(self, scale: int) -> RowSums:
-        """The sums over rows of a receipt, of one scale."""
-        k = self._number(scale)
-        if self._spec.scalar_loss().has_units:
-            return RowSums(*self._core.row_sums[:, k].tolist())
-        own, now = float(self.state["totals"][k]), self.progress
-        return RowSums(0.0, own, now.loss, now.weight, abs(own) + abs(now.loss))
+# ---- the declaration ----
 
-    @property
-    def label_state(self) -> dict[str, float] | None:
-        """What is known of the labels so far, by name (docs/labels.md); None with the log loss."""
-        if not self._spec.scalar_loss().has_units:
-            return None
-        with self._reading:
-            numbers = self._core.saved_arrays["labels"].tolist()
-        return dict(zip(LABEL_NUMBERS, numbers, strict=True))
+Rule = Callable[[NDArray[Any], Tensors], bool]  # of an array, beside all others of its file
 
-    @property
-    def label_unit(self) -> float:
-        """The unit of the labels so far (docs/labels.md); 1 with the log loss."""
-        known = self.label_state
-        return 1.0 if known is None else known["unit"]
 
-    @reads
-    def own_sums(self, slots: NDArray[np.integer[Any]] | None = None) -> Vector:
-        """The sums of `StreamLedger` against the leading scale's weights, intercept left out; of some cells, or all."""
-        out = np.empty((1, 10, len(self._spec.scales)))
-        cells = None if slots is None else self._checked(slots).astype(np.int64)
-        self._core.ledger(out, self.leader, cells)
-        return np.asarray(out[0])
+def rule_of(name: str) -> Rule:
+    """Return the entry of `ARRAYS` for an array: that of its name, or the first pattern that fits."""
+    return ARRAYS.get(name) or next(rule for pattern, rule in ARRAYS.items() if fnmatchcase(name, pattern))
 
-    @reads
-    def own_groups(self, scale: int) -> Vector:
-        """Number, -S·u, penalty and D·R of cells by how often they were seen, in powers of two from 2^-20 on."""
-        out = np.empty((1, 128, 4))
-        self._core.groups(out, self.leader, scale)
-        return np.asarray(out[0])
 
-    def expect_columns(self, columns: int, inputs: int) -> None:
-        """Before `saved_arrays` are filled: so many dense columns, and so many inputs of a stack that sees them."""
-        own = 1 if self._spec.classes else len(self._spec.scales) + 1
-        if not 0 <= columns <= MOST_DENSE or not (inputs == 0 or own <= inputs <= own + columns):
-            raise InvalidInput(f"dense.u of {inputs} numbers for {columns} columns")
-        self._core.expect_columns(columns, inputs)
+def _finite(a: NDArray[Any], _: Tensors) -> bool:
+    # One number that is not finite makes the sum so; no sum of finite ones leaves the range of these types.
+    wide = np.longdouble if a.dtype == np.float64 else np.float64
+    with np.errstate(invalid="ignore"):
+        total = a.sum(dtype=wide)
+    return bool(np.isfinite(total)) or bool(np.isfinite(a).all())
 
-    @staticmethod
-    def columns_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int]:
-        """What `expect_columns` needs for these arrays of a file, or of another engine."""
-        inputs = arrays["dense.class_u"].shape[-1] if "dense.class_u" in arrays else len(arrays.get("dense.u", ()))
-        return len(arrays.get("dense.columns", ())), inputs
 
-    def drop_coin(self) -> None:
-        """Drop the coin, if there is one; the others share its weight."""
-        with self._changing:
-            self._core.drop_coin()
-            self._spec = replace(self._spec, coin=False, coin_retired=self._spec.coin or self._spec.coin_retired)
+def _moderate(a: NDArray[Any], t: Tensors) -> bool:
+    """Finite, and not so large that no rows within their limits could have made it: sums of them stay finite too."""
+    if not _finite(a, t):
+        return False
+    return a.dtype == np.float32 or not a.size or max(-float(a.min()), float(a.max())) <= _LARGEST
 
-    def keep_scales(self, first: int) -> None:
-        """Drop all scales but the four neighbours from number `first` on; what these have learned stays as it is."""
-        with self._changing:
-            scales = self._spec.scales
-            if not 0 <= self._number(first) <= len(scales) - WINDOW:
-                raise InvalidInput(
-                    f"first needs a number from 0 to {len(scales) - WINDOW}, got {first!r}; {WINDOW} scales are kept."
-                )
-            kept = scales[first : first + WINDOW]
-            retired = tuple(sorted({*self._spec.retired, *scales} - {*kept}))
-            self._core.keep_scales(first, WINDOW)
-            rows = self.progress.rows
-            self._spec = replace(self._spec, scale=kept, retired=retired, retired_row=rows)
+
+def _nonnegative(a: NDArray[Any], t: Tensors) -> bool:
+    """Moderate numbers of at least 0."""
+    return _moderate(a, t) and (not a.size or bool(a.min() >= 0))
+
+
+def _shares(a: NDArray[Any], t: Tensors) -> bool:
+    """Weights of experts, which sum to 1."""
+    return _nonnegative(a, t) and abs(float(a.sum()) - 1.0) < 1e-6
+
+
+def _coefficients(a: NDArray[Any], t: Tensors) -> bool:
+    """The weights of a stack. Counts of 0 and then of 1e-150 make them any size: a slope is in units of the labels."""
+    return bool((np.abs(a) <= (_LARGEST if LABELS in t else _LARGEST_STACK)).all())
+
+
+def _inverse(a: NDArray[Any], _: Tensors) -> bool:
+    """Symmetric matrices, one below the other, with a positive diagonal: those of a stack begin at 1/4 and fall."""
+    P = a.reshape(-1, a.shape[1], a.shape[1]) if a.shape[1] else a.reshape(0, 0, 0)
+    diagonal = np.diagonal(P, axis1=1, axis2=2)
+    return bool((P.transpose(0, 2, 1) == P).all() and (diagonal > 0).all() and (np.abs(P) <= _LARGEST_P).all())
+
+
+def _tallies(a: NDArray[Any], t: Tensors) -> bool:
+    """A loss, a weight and a number of rows, and the sums of a receipt."""
+    _, weight, rows = a[:3].tolist()
+    return _finite(a, t) and weight >= 0.0 and 0.0 <= rows <= MOST_ROWS and rows.is_integer()
+
+
+def _baseline(a: NDArray[Any], t: Tensors) -> bool:
+    """Finite numbers, weights and counts of at least 0, a product of probabilities, a quantile within its labels."""
+    _, product, _, rows, weight, negative, positive, _, quantile, pinball, since, lowest, highest = a.tolist()
+    sound = _finite(a, t) and 0.0 < product <= 1.0 and lowest <= quantile <= highest
+    return sound and min(rows, weight, negative, positive, pinball, since) >= 0.0
+
+
+def _labels(a: NDArray[Any], t: Tensors) -> bool:
+    """Finite numbers; weights, counts and units of at least 0; a range that is one."""
+    names = dict(zip(LABEL_NUMBERS, a.tolist(), strict=True))
+    positive = ("rows", "weight", "squares", "since", "pinball", "deviation", "unit", "psi", "kappa", "outliers")
+    sound = _moderate(a, t) and all(names[name] >= 0.0 for name in positive)
+    return sound and names["lowest"] <= names["highest"] and names["least"] <= names["most"]
+
+
+def _calibration(a: NDArray[Any], t: Tensors) -> bool:
+    """No more probability or positives in a bin than weight."""
+    return _nonnegative(a, t) and bool((a[:, 1:] <= a[:, :1] * (1 + 1e-9)).all())
+
+
+def _bins(a: NDArray[Any], t: Tensors) -> bool:
+    """Weight, positives and scores of each bin: no more positives than weight, and scores near the bin."""
+    weight, positive, scores = a.T
+    middle = 0.5 * np.arange(len(a)) - 8.0
+    near = np.abs(scores - middle * weight) <= 0.25 * weight * (1 + 1e-9) + 1e-9
+    sound = _nonnegative(a[:, :2], t) and _moderate(scores, t)
+    return sound and bool((positive <= weight * (1 + 1e-9)).all() and near.all())
+
+
+def _intercept(a: NDArray[Any], t: Tensors) -> bool:
+    """z, R, the unit, (kappa) and S of one scale, or z, R and S of each of several; z and S may be negative."""
+    return _moderate(a, t) and _nonnegative(a[1 : len(a) - 1] if a.ndim == 1 else a[1:2], t)
+
+
+def _table(a: NDArray[Any], t: Tensors) -> bool:
+    """Rows z, R, unit and S (kappa where labels are in any unit) of moderate numbers; z and S may be negative."""
+    return _moderate(a, t) and (not a.size or bool(a[..., 1 : 4 if LABELS in t else 3].min() >= 0))
+
+
+def _counts(a: NDArray[Any], t: Tensors) -> bool:
+    """Every cell of a list was met at least once; in a whole table one that was not is empty."""
+    never = a == 0
+    if not _nonnegative(a, t) or ("slots" in t and never.any()):
+        return False
+    return not any(t[name][never].any() for name in ("z", "R", "S", "s", "kappa") if name in t)
+
+
+def _coin(a: NDArray[Any], t: Tensors) -> bool:
+    """Theta, sizes, what was won and the largest value: theta is within the sizes, and no more was lost than lent."""
+    theta, sizes, won, largest = a.T
+    within = bool((np.abs(theta) <= sizes * (1 + 1e-3)).all())
+    return _moderate(a, t) and within and bool((won >= -_LENT * 1.01).all() and (largest >= 0).all())
+
+
+def _own_coin(a: NDArray[Any], t: Tensors) -> bool:
+    """The coin of the intercept, a largest slope of at least 1, and the weights of labels of both classes."""
+    return _coin(a[np.newaxis, :4], t) and bool(a[4] >= 1.0) and _nonnegative(a[5:], t)
+
+
+def _columns(a: NDArray[Any], t: Tensors) -> bool:
+    """Dense columns: slots that were learned, each once; the first ones, which the stack sees, have a deviation."""
+    slots = a[:, 0]
+    if not _moderate(a, t) or (a[:, [2, 3, 5]] < 0).any() or len(np.unique(slots)) != len(slots):
+        return False
+    known = t["slots"] if "slots" in t else np.flatnonzero(t["N"] > 0)
+    own = 1 if "dense.class_u" in t else len(t["mixture.u"]) + 1
+    active = max(Engine.columns_of(t)[1] - own, 0)
+    return bool(np.isin(slots, known).all() and (a[:active, 2] > 0).all())
+
+
+# By name, or by a pattern: the first that fits.
+ARRAYS: Mapping[str, Rule] = {
+    "tallies": _tallies,
+    "baseline": _baseline,
+    "baseline.*": _nonnegative,
+    "labels": _labels,
+    "calibration": _calibration,
+    "calibrator.bins": _bins,
+    "rounding": lambda a, t: _finite(a, t) and _nonnegative(a[1:], t),
+    "row_sums": lambda a, t: _finite(a, t) and _nonnegative(a[[3, 4]], t),
+    "intercept": _intercept,
+    "intercept.kappa": _nonnegative,
+    "coin.intercept": _own_coin,
+    # Cells.
+    "cells": _table,
+    "N": _counts,
+    "coin": _coin,
+    **dict.fromkeys(("R", "s", "kappa"), _nonnegative),
+    # The mixture.
+    "mixture.w": _shares,
+    "mixture.facts": lambda a, t: _finite(a, t) and bool((a >= (1.0, 0.0, 0.0)).all()),
+    "mixture.hedge": _nonnegative,
+    "mixture.sums": _finite,
+    "dense.rows": _nonnegative,
+    "dense.columns": _columns,
+    # Newton's method on the scores of experts: its weights and the inverse of its curvature.
+    "*.*u": _coefficients,
+    "*.*P": _inverse,
+    "*": _moderate,
+}
+MIXED = ("mixture.", "dense.")  # how the arrays begin that rows of an earlier pass leave as they are

@@ -129,7 +129,7 @@ def names_of(model: Model, cells: Cells) -> tuple[list[str], NDArray[np.int64]]:
     """The name of each cell, its number where none is known, and how many other names it has."""
     if model.names is None:
         return [str(cell) for cell in cells.tolist()], np.zeros(len(cells), np.int64)
-    first, others = model.names.of_cells(cells, model.engine.spec.dim)
+    first, others = model.names.of_cells(cells, model.spec.dim)
     numbers = cells.tolist()
     return [str(cell) if name is None else name for name, cell in zip(first, numbers, strict=True)], others
 
@@ -161,7 +161,7 @@ def weights_table(model: Model) -> Any:
     """All cells that were touched as a pyarrow table, the largest weights first."""
     import pyarrow as pa
 
-    weights = weights_of(model.engine, model.engine.touched())
+    weights = weights_of(model.engine, model.touched())
     order = np.argsort(-np.abs(weights.unit_weight), kind="stable")
     names, others = names_of(model, weights.cells[order])
     return pa.table(

@@ -42,7 +42,7 @@ class CellGroups:
         names = model.names
         if names is None or not names.has_all or not len(names):
             return None
-        return cls(names, model.reading, model.engine.spec.dim)
+        return cls(names, model.reading, model.spec.dim)
 
     @classmethod
     def of_data(cls, sources: Iterable[Source], reading: Mapping[str, Any], dim: int) -> CellGroups:

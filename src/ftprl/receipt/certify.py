@@ -53,15 +53,15 @@ def certify_model(
     """
     if model.is_compact:
         raise InvalidInput("certify needs a model with its receipt, got a compact one; pass the model it was made of.")
-    if not model.engine.receipt:
+    if not model.receipt:
         raise InvalidInput("certify needs a model that was trained with --receipt, got one without; train it again.")
     if radius is not None and other is not None:
         raise InvalidInput(
             "certify compares with a box (--radius) or with another model (--against), got both; drop one."
         )
-    if other is not None and model.engine.spec.classes:
+    if other is not None and model.spec.classes:
         raise InvalidInput(
-            f"certify --against does not support several classes yet, got loss={model.engine.spec.loss}; drop it."
+            f"certify --against does not support several classes yet, got loss={model.spec.loss}; drop it."
         )
     named = norm_of(norm)
     if exact is not None and radius is None and named != "2":
@@ -112,14 +112,14 @@ def _compared(model: Model, radius: float | None, other: str | os.PathLike[str] 
         return own_certificate(engine, cells=cells)
     their = other_model(engine.spec, model.reading, other)
     comparison = Comparison("model", sha256=their.file_digest)
-    comparator = fixed_weights(their.weights(), their.engine.bias())
+    comparator = fixed_weights(their.weights(), their.bias())
     return certificate_against(engine, comparator, comparison, cells=cells)
 
 
 def other_model(spec: Spec, reading: Mapping[str, Any], path: str | os.PathLike[str]) -> Model:
     """Load another model to compare with; refuse one whose weights are of other features or for other labels."""
     other = Model.load(path)
-    pairs = {name: (getattr(spec, name), getattr(other.engine.spec, name)) for name in ("dim", "seed", "intercept")}
+    pairs = {name: (getattr(spec, name), getattr(other.spec, name)) for name in ("dim", "seed", "intercept")}
     pairs |= {name: (reading.get(name), other.reading.get(name)) for name in _MEANING}
     for name, (ours, theirs) in pairs.items():
         if theirs != ours:

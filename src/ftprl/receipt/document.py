@@ -96,15 +96,15 @@ def facts_of(model: Model) -> Document:
     """Return what the receipt of a finished model says of the model itself: all of it but the certificate."""
     record, bins = provenance_of(model) or Provenance(), model.engine.calibration
     facts: Document = {
-        "spec": spec_to_dict(model.engine.spec),
+        "spec": spec_to_dict(model.spec),
         "reading": dict(model.reading),
         "model": {"sha256": model.digest()},
-        "retired": list(model.engine.spec.retired),
+        "retired": list(model.spec.retired),
         "calibration": None if bins is None else bins.tolist(),
         **record.to_dict(),
     }
-    if first_spec(model.engine.spec).coin:
-        facts["coin_retired"] = model.engine.spec.coin_retired
+    if first_spec(model.spec).coin:
+        facts["coin_retired"] = model.spec.coin_retired
     if model.class_table is not None:
         facts |= {"classes": list(model.class_table.labels), "declared_classes": model.class_table.declared}
     made: Document = json.loads(canonical(facts))  # lists throughout, as a reader of JSON gets them

@@ -48,7 +48,7 @@ def learned_data(model: Model, data: Any) -> LearnedData:
     record = provenance_of(model)
     if record is None or not record.runs:
         raise InvalidInput("exact needs a model of a finished ftprl train, got one made by hand; train it.")
-    learned = LearnedData(data, record.runs, model.reading, model.engine.spec)
+    learned = LearnedData(data, record.runs, model.reading, model.spec)
     learned.check_digests()
     return learned
 

@@ -37,9 +37,9 @@ class ReceiptRecorder:
         self._model, self._source = model, source
         self.provenance = provenance_of(model) or Provenance()
         # Cells that may be touched. While few are, going through all of a large table would take long.
-        self._seen = np.zeros(model.engine.spec.dim, np.bool_)
-        if model.engine.progress.rows:
-            self._seen[model.engine.touched()] = True
+        self._seen = np.zeros(model.spec.dim, np.bool_)
+        if model.progress.rows:
+            self._seen[model.touched()] = True
         self._slots: NDArray[np.intp] | None = None
         self._digests: FileDigests | BatchDigest | None = None
 

@@ -245,7 +245,7 @@ def _comparator(stated: Document, other: str | os.PathLike[str] | None, spec: Sp
         if spec.classes:
             raise InvalidInput("a receipt of several classes compares with no other model, got one; make it again.")
         model = other_model(spec, stated["reading"], other)
-        return Comparator(None, model.weights(), model.engine.bias(), model.file_digest, norm)
+        return Comparator(None, model.weights(), model.bias(), model.file_digest, norm)
     if other is not None:
         raise InvalidInput("the receipt compares with no other model, got one; drop --against.")
     if kind == "box":

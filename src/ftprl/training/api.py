@@ -110,13 +110,13 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
         from ftprl.training.run_settings import RunSettings
         from ftprl.training.trainer import Trainer
 
-        spec, saved = model.engine.spec, None if old is None else old.checkpoint
+        spec, saved = model.spec, None if old is None else old.checkpoint
         latest = None if old is None else old.history.get("order")
-        run_settings = RunSettings.of(arguments, saved, receipt=model.engine.receipt, latest=latest)
+        run_settings = RunSettings.of(arguments, saved, receipt=model.receipt, latest=latest)
         check_together(
             {
                 **{name: getattr(spec, name, value) for name, value in arguments.items()},
-                **{"passes": run_settings.passes, "delay": run_settings.delay, "receipt": model.engine.receipt},
+                **{"passes": run_settings.passes, "delay": run_settings.delay, "receipt": model.receipt},
             }
         )
         _check_compact(arguments)
@@ -128,7 +128,7 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
         if cache is not None:
             from ftprl.data.cache import cached  # most runs do without
 
-            kept = "all" if model.engine.spec.bounds else model.names is not None
+            kept = "all" if model.spec.bounds else model.names is not None
             source = cached(source, os.fspath(cache), run_settings.threads, names=kept)
         run_settings.check_source(source, is_resumed=saved is not None)
         model.check_size()
@@ -139,7 +139,7 @@ def trained(data: Any, y: ArrayLike | None = None, **options: Unpack[TrainOption
         log.reading = None if cluster is None else cluster.summary
         saved_model = _run(trainer, log, output, compact=bool(arguments["compact"]))
     state = run.state
-    is_binary = model.engine.spec.scalar_loss().binary
+    is_binary = model.spec.scalar_loss().binary
     only_class = state.only_class if is_binary else None
     return Run(
         model=saved_model,

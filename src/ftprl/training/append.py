@@ -83,7 +83,7 @@ def _append_text(blocks: Iterator[Block], source: TextSource, model: Model, suff
         return
     kinds = model.reading.get("columns") or {}
     order = model.reading.get("order") or list(kinds)
-    binary = model.engine.spec.scalar_loss().is_classification
+    binary = model.spec.scalar_loss().is_classification
     numeric = ("numeric", "bucket", "weight", *(() if binary else ("label",)))
     numeric = numeric if source.dialect is None else tuple(kind for kind in numeric if kind != "bucket")
     table = table_of(source, {name: kinds[name] for name in order}, numeric)

@@ -42,7 +42,7 @@ def of_columns(data: Mapping[str, Any]) -> Iterator[Caution]:
 def of_run(run: RunContext) -> Iterator[Caution]:
     """Warn of what a run that is over has found."""
     state, model, progressive = run.state, run.model, run.progressive
-    spec, bad = model.engine.spec, run.bad_rows
+    spec, bad = model.spec, run.bad_rows
     if bad:
         first = shown(run.source.first_bad or state.first_refusal or "")[:400]
         yield Caution("bad rows", f"left out {bad} bad row{'s'[: bad > 1]}; the first: {first}", ("classes",))
@@ -75,7 +75,7 @@ def of_loss(progressive: LossTotals) -> Iterator[Caution]:
 
 def few_classes(model: Model) -> Iterator[Caution]:
     """Warn of classes that were expected and never came: each was given a probability in every row."""
-    most, known = model.engine.spec.classes, len(model.classes or ())
+    most, known = model.spec.classes, len(model.classes or ())
     if 1 < known < most:
         text = f"{known} classes were met, and up to {most} were expected; if these are all, classes={known} predicts"
         yield Caution("few classes", f"{text} better", ("classes",))

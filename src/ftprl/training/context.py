@@ -56,7 +56,7 @@ class RunContext:
         before = TrainingHistory.from_dict(model.history)
         if (before.order or {}).get("order", options.order) != options.order:
             before = before._replace(monitor=())  # intervals of rows in one order say nothing of the other
-        monitor = RunMonitor(model.engine.spec.loss, before.monitor)
+        monitor = RunMonitor(model.spec.loss, before.monitor)
         saved, model.checkpoint = model.checkpoint, None
         if saved is not None:
             state = checkpoints.resume(saved, monitor)
@@ -64,10 +64,10 @@ class RunContext:
             run = cls(model, source, options, before, state, waiting, emit, _sample(options))
             for rows in (waiting, run.sample):
                 if rows is not None:
-                    rows.restore(model.waiting, model.engine.spec.dim, state.rows)
+                    rows.restore(model.waiting, model.spec.dim, state.rows)
             model.waiting = {}
             return run
-        totals = model.engine.progress
+        totals = model.progress
         is_partial = before.rows > 0 and not model.history.get("monitor")
         state = RunState(totals, totals, before.holdout, source.start, monitor, is_partial)
         state.arrived = None if waiting is None else totals
@@ -93,7 +93,7 @@ class RunContext:
 
         With a receipt all passes are one stream, in which the mixture learns from every row: so its bound holds.
         """
-        return self.options.passes > 1 and not self.model.engine.receipt
+        return self.options.passes > 1 and not self.model.receipt
 
     @property
     def compares_passes(self) -> bool:

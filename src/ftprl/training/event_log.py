@@ -59,14 +59,14 @@ def settings(model: Model, source: readers.Source, options: RunSettings) -> dict
     """What decides the result of the run, for its first event."""
     return {
         "version": __version__,
-        "spec": model.engine.spec.to_dict(),
+        "spec": model.spec.to_dict(),
         **({} if model.classes is None else {"classes": list(model.classes)}),
         "data": source.describe().to_dict(),
         "passes": options.passes,
         "holdout_every": options.holdout,
-        "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.engine.receipt,
+        "keeps_best_pass": options.passes > 1 and options.holdout is not None and not model.receipt,
         "delay": options.delay,
         **options.order_of_rows,
         "admit": None if model.admission is None else model.admission.after,
-        "receipt": model.engine.receipt,
+        "receipt": model.receipt,
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import final
 
+from ftprl.linear.derived import forgetful
 from ftprl.linear.model import Model
-from ftprl.linear.relearn import forgetful
 from ftprl.training.context import RunContext
 from ftprl.training.passes import HOLDOUT, best_pass, is_over, review
 from ftprl.training.progress import ProgressMeter, loss_fields
@@ -41,7 +41,7 @@ class PassPlan:
         """After the last row of a pass: the held-out rows, and what comes next."""
         run, state = self._run, self._run.state
         if state.relearn_passes:
-            state.end_pass(run.model.engine.progress, run.source)
+            state.end_pass(run.model.progress, run.source)
         else:
             weights = self._review() if run.compares_passes else None
             run.emit("pass", **self._meter.pass_loss(), **loss_fields(run.holdout, "holdout"))
@@ -80,6 +80,6 @@ class PassPlan:
         model.engine, model.start = forgetful(model.engine, start), None
         assert state.chosen is not None
         model.engine.expert_weights = state.chosen
-        state.relearn_passes, state.pass_start = passes, model.engine.progress
+        state.relearn_passes, state.pass_start = passes, model.progress
         state.holdout = run.before.holdout + state.reviews[passes - 1]
         run.emit("relearn", passes=passes, compared=state.passes_done)

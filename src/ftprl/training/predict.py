@@ -85,7 +85,7 @@ def shown_predictions(model: Model, scores: Vector) -> Vector | list[bytes]:
         names = [name.encode() for name in model.class_table.names]
         return [b"" if number != number else names[int(number)] for number in scores.tolist()]
     values = model.mean(scores)
-    return np.clip(values, _SURE, 1.0 - _SURE) if model.engine.spec.scalar_loss().is_probabilistic else values
+    return np.clip(values, _SURE, 1.0 - _SURE) if model.spec.scalar_loss().is_probabilistic else values
 
 
 @final
@@ -109,9 +109,9 @@ class Lines:
     ) -> None:
         self._model, self._source, self._raw, self._threads = model, source, raw, threads
         self._probabilities, self._uncertainty = probabilities, uncertainty
-        if probabilities and model.classes is None and not model.engine.spec.scalar_loss().is_probabilistic:
+        if probabilities and model.classes is None and not model.spec.scalar_loss().is_probabilistic:
             raise InvalidInput(
-                f"probabilities= needs a loss that has them, got a model with {model.engine.spec.loss} loss; drop it.",
+                f"probabilities= needs a loss that has them, got a model with {model.spec.loss} loss; drop it.",
                 option="probabilities",
             )
         self._refused, self._refusal = 0, ""
@@ -143,7 +143,7 @@ class Lines:
         self._refused, self._refusal = self._refused + 1, self._refusal or str(refusal)
 
     def _text(self, batch: Batch) -> bytes:
-        scores = self._model.engine.score(batch)
+        scores = self._model.score(batch)
         numbers: Vector | Sequence[bytes]
         if self._model.classes is not None:
             numbers = self._of_classes(scores)

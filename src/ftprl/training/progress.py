@@ -88,7 +88,7 @@ class ProgressMeter:
         """A label or a score as an event has it: with several classes both are the number of a class."""
         if self._model.class_table is not None:
             return self._model.class_table.label(value)
-        return self._model.engine.spec.scalar_loss().mean_of(value) if is_score else value
+        return self._model.spec.scalar_loss().mean_of(value) if is_score else value
 
     def example(self) -> dict[str, Any]:
         """The last row that was learned or held out, and the mixture behind its prediction."""
@@ -98,5 +98,5 @@ class ProgressMeter:
             fields["label"] = self._shown(label)
             fields["prediction"] = self._shown(self._score, is_score=True)
             fields["features"] = count
-        mixture = self._model.engine.mixture
+        mixture = self._model.mixture
         return fields if mixture is None else {**fields, "mixture": mixture.to_dict()}

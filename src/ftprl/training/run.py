@@ -102,13 +102,13 @@ class Run:
     @property
     def rmse(self) -> float | None:
         """The root mean squared error of the first pass, each row before it was learned; None but for squared loss."""
-        return root_mean_square(self.progressive_loss) if self.model.engine.spec.scalar_loss().rmse else None
+        return root_mean_square(self.progressive_loss) if self.model.spec.scalar_loss().rmse else None
 
     @property
     def deviance(self) -> float | None:
         """The mean deviance of the first pass, each row before it was learned; None but for Poisson and gamma loss."""
         totals = self.progressive
-        has_deviance = self.model.engine.spec.scalar_loss().has_deviance and totals.weight > 0.0
+        has_deviance = self.model.spec.scalar_loss().has_deviance and totals.weight > 0.0
         return 2.0 * (totals.loss - totals.least) / totals.weight if has_deviance else None
 
     def plot(self) -> Figure:
@@ -181,7 +181,7 @@ class Run:
 
     @property
     def _loss(self) -> str:
-        return self.model.engine.spec.loss
+        return self.model.spec.loss
 
     def _choice(self) -> str:
         how = "pass" if self.best_pass == 1 else "passes"

@@ -201,7 +201,7 @@ def set_admission(model: Model, rows: int | None, *, is_new: bool) -> None:
     from ftprl.linear.admission import Admission
 
     if is_new:
-        model.admission = Admission(rows, model.engine.spec.dim)
+        model.admission = Admission(rows, model.spec.dim)
     elif model.admission is None or model.admission.after != rows:
         raise _changed("admit", rows, None if model.admission is None else model.admission.after)
 
@@ -239,9 +239,9 @@ def resumed_model(
             " of.",
             option="resume",
         )
-    _check_spec(old.engine.spec, options)
-    if receipt is not None and receipt != old.engine.receipt:
-        had = "with" if old.engine.receipt else "without"
+    _check_spec(old.spec, options)
+    if receipt is not None and receipt != old.receipt:
+        had = "with" if old.receipt else "without"
         raise InvalidInput(
             f"receipt= holds from the first row on or not at all, got receipt={receipt} for a model {had} it; drop it.",
             option="receipt",
@@ -258,7 +258,7 @@ def resumed_model(
     limits = _pick(options, _NOT_KEPT) | {name: options[name] for name in _vectors(options)}
     if old.checkpoint is not None:
         limits.setdefault("on_bad_row", old.checkpoint["on_bad_row"])
-    spec = old.engine.spec  # a model that was made by hand may not say how its data is read
+    spec = old.spec  # a model that was made by hand may not say how its data is read
     kept = {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, **old.reading}
     limits["names"] = "all" if spec.bounds else old.names is not None
     readers.check_format(kept, data, options.get("format"))

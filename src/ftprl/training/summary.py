@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.linear.compact import count_nonzero, idle_weight
+from ftprl.linear.derived import count_nonzero, idle_weight
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals
 from ftprl.linear.weights import WeightRow, Weights, names_of, weight_rows, weights_of
@@ -29,7 +29,7 @@ def summary(path: str | os.PathLike[str], top: int = 10, match: str | None = Non
 
 def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str, Any]:
     """The same of a model that was loaded."""
-    spec, occupied = model.engine.spec, model.engine.touched()
+    spec, occupied = model.spec, model.touched()
     cells = np.union1d(occupied, _free_cells(occupied, spec.dim, top)) if idle_weight(model.engine) else occupied
     weights = weights_of(model.engine, cells)  # of these alone: the table may be much larger
     largest = _largest(model, weights, top, match)
@@ -48,7 +48,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "warnings": [caution.text for caution in model.cautions],
         "holdout": loss_fields(history.holdout) if history.holdout.rows else None,
         "unfinished": None if saved is None else {"rows": saved["state"]["rows"], "passes": saved["passes"]},
-        "weight": model.engine.progress.weight,
+        "weight": model.progress.weight,
         "mixture_weight": mixed.weight,
         "baseline_loss": mixed.baseline,
         "compact": model.is_compact,
@@ -57,8 +57,8 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "intercept": _intercept(model),
         "classes": None if model.classes is None else list(model.classes),
         "positive": model.positive,
-        "mixture": None if model.engine.mixture is None else model.engine.mixture.to_dict(),
-        "leader": None if model.engine.mixture is None else model.engine.leader,
+        "mixture": None if model.mixture is None else model.mixture.to_dict(),
+        "leader": None if model.mixture is None else model.leader,
         "names": None if model.names is None else _names(model, occupied),
         "bounds": None
         if model.engine.bounds is None
@@ -69,7 +69,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
 
 def _intercept(model: Model) -> Any:
     """The weight of the intercept; with several classes that of each."""
-    return model.engine.bias() if model.classes is None else model.engine.biases().tolist()
+    return model.bias() if model.classes is None else model.engine.biases().tolist()
 
 
 def _largest(model: Model, weights: Weights, top: int, match: str | None) -> list[WeightRow]:
@@ -90,7 +90,7 @@ def _largest(model: Model, weights: Weights, top: int, match: str | None) -> lis
 
 def _names(model: Model, occupied: NDArray[np.uint32]) -> dict[str, Any]:
     """How many names there are, how many share a cell with another, and how many cells have none."""
-    names, dim = model.names, model.engine.spec.dim
+    names, dim = model.names, model.spec.dim
     assert names is not None
     unnamed = 0 if names.has_all else sum(name is None for name in names.of_cells(occupied, dim).first)
     return {
@@ -106,13 +106,13 @@ def _names(model: Model, occupied: NDArray[np.uint32]) -> dict[str, Any]:
 
 def _mixture_totals(model: Model, history: TrainingHistory) -> LossTotals:
     """The totals of the rows that the losses of the experts are of: without a receipt those of first passes alone."""
-    if model.engine.receipt or not (history.progressive.rows or model.checkpoint):
-        return model.engine.progress
+    if model.receipt or not (history.progressive.rows or model.checkpoint):
+        return model.progress
     if model.checkpoint is None:
         return history.progressive
     state = model.checkpoint["state"]
     known = state["progressive"] or state.get("arrived")
-    return model.engine.progress if known is None else LossTotals.from_list(known)
+    return model.progress if known is None else LossTotals.from_list(known)
 
 
 def _free_cells(occupied: NDArray[np.uint32], dim: int, count: int) -> NDArray[np.uint32]:

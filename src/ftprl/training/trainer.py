@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def _recorder(model: Model, source: Source) -> tuple[ReceiptRecorder | None, Callable[[int], bool] | None]:
     """What keeps the receipt, and at which rows it has an entry; nothing is imported for a run without one."""
-    if not model.engine.receipt:
+    if not model.receipt:
         return None, None
     from ftprl.receipt.provenance import is_milestone
     from ftprl.receipt.recorder import ReceiptRecorder
@@ -163,7 +163,7 @@ class Trainer:
         if not run.is_random:
             return GivenOrder(), run.state.position
         self._passed_over, self._known = run.state.rows - run.state.pass_rows, run.state.position.rows
-        float64 = run.model.engine.spec.float64
+        float64 = run.model.spec.float64
         return RandomOrder(options.order_seed, options.waiting, float64=float64), start
 
     def _arrive(self, order: Order, batch: Batch, position: Position) -> None:

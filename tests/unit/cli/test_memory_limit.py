@@ -12,7 +12,7 @@ import pytest
 
 from ftprl.cli.app import run
 from ftprl.linear import Engine, Model, Spec
-from ftprl.linear.core_learner import table_bytes
+from ftprl.linear.engine import table_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS")
 _LIMITED = """

@@ -16,7 +16,7 @@ from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.linear.classes import ClassTable, shown_label, table_of
-from ftprl.linear.compact import compacted
+from ftprl.linear.derived import compacted
 from ftprl.linear.refusal import RowRefused
 from ftprl.training.delay import Waiting
 

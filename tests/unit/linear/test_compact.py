@@ -16,6 +16,7 @@ from ftprl.cli.app import run
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Model, Spec
+from ftprl.linear.derived import needed
 
 DIM = 64
 LOSSES = ("logistic", "squared", "absolute", "poisson", "hinge")
@@ -178,3 +179,26 @@ def test_python_refuses_it_too(tmp_path: Path) -> None:
     small.save(tmp_path / "small")
     with pytest.raises(InvalidInput, match="resume= needs a model with all it has learned, got one that was made comp"):
         ftprl.train(*data, resume=tmp_path / "small")
+
+
+@pytest.mark.parametrize("more", [{}, {"lower": 0.01, "l1": 1.0}, {"bounds": {"3": (0.2, 1.0)}}, {"loss": "squared"}])
+def test_few_cells_of_a_large_table(more: dict[str, Any], tmp_path: Path) -> None:
+    """The core has these cells alone; cells that were left out still have their weight and their bounds."""
+    spec = Spec(dim=2**20, scale=0.3, **more)
+    engine = Engine(spec)
+    batch = Batch.from_rows([{7: 1.0, 2**20 - 1: 2.0}, {7: -1.0, 500: 1.0}] * 20, y=[1.0, -1.0] * 20)
+    engine.learn(batch)
+    whole = Model(engine, {"format": "libsvm"})
+    whole.compact().save(tmp_path / "model")
+    loaded, kept = Model.load(tmp_path / "model"), needed(engine).tolist()
+    others = Batch.from_rows([{7: 1.0}, {3: 1.0}, {8: 1.0, 500: 0.5}, {2**20 - 1: 1.0, 2**19: 3.0}, {}], y=[1.0] * 5)
+    for small in (whole.compact(), loaded, Model.from_bytes(loaded.to_bytes()), Model(loaded.engine.copy())):
+        assert small.score(others).tolist() == whole.score(others).tolist()
+        assert small.touched().tolist() == kept
+        np.testing.assert_array_equal(small.weights(), whole.weights())
+        cells = np.array([3, *kept])
+        np.testing.assert_array_equal(small.engine.take(cells), engine.take(cells))
+        np.testing.assert_array_equal(small.engine.weights_at(cells), engine.weights_at(cells))
+        np.testing.assert_array_equal(small.engine.limits_at(cells), engine.limits_at(cells))
+        with pytest.raises(InvalidInput, match="compact model"):
+            small.learn(batch)

@@ -7,7 +7,7 @@ import pytest
 
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
-from ftprl.linear.mean_weights import mean_weights
+from ftprl.linear.experts import mean_weights
 
 
 def _learned(**options: object) -> tuple[Engine, Batch, np.ndarray]:

@@ -84,3 +84,24 @@ def test_weights_of_some_cells_are_those_of_all(scale: Any, bounds: dict[str, fl
         np.testing.assert_array_equal(engine.weights_at(slots, k), engine.weights(k)[slots])
     np.testing.assert_array_equal(engine.weights_at(slots), engine.weights()[slots])
     assert len(engine.weights_at(slots[:0])) == 0
+
+
+_LOADED = """
+import sys
+from ftprl.linear import Model
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+first = Model.load(sys.argv[1] + "0")
+before = resident()
+model = Model.load(sys.argv[1] + "1")
+print(resident() - before)
+"""
+
+
+def test_a_compact_model_takes_memory_for_its_cells(tmp_path: Path) -> None:
+    """20,000 cells of 16 bytes, scattered over a table, took up 64 MB of its pages."""
+    for number, cells in enumerate((10, 20_000)):
+        model = Model.load(save(tmp_path / "whole", 2**22, cells, scale=0.1))
+        model.compact().save(tmp_path / f"small{number}")
+    loaded = [sys.executable, "-c", _LOADED, str(tmp_path / "small")]
+    assert float(subprocess.run(loaded, capture_output=True, text=True, check=True).stdout) < 8.0

@@ -14,7 +14,7 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.data import Batch
 from ftprl.linear import Engine, Model, Spec
-from ftprl.linear.uncertainty import uncertainty
+from ftprl.linear.experts import uncertainty
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.training.predict_files import predict_files
 from laws.strategies import SEEDS, law

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from ftprl import data, errors
 from ftprl.cli.app import run as ftprl
 from ftprl.linear import Engine, Spec
+from ftprl.linear.derived import forgetful
 from ftprl.linear.model import Model
-from ftprl.linear.relearn import forgetful
 from ftprl.receipt import certify_model, verify_receipt
 from ftprl.receipt.document import digest, make_receipt, write_receipt
 from ftprl.runlog.events import read_events
