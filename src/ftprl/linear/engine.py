@@ -13,7 +13,7 @@ from ftprl._core import NameTable, OneRow, RecordParser, state_lock
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear.core_learner import table_bytes
-from ftprl.linear.mixture import WINDOW, has_lost, is_review, next_review, window_of
+from ftprl.linear.mixture import is_review, losers_of, may_drop, next_review, window_of
 from ftprl.linear.refusal import RowRefused, refusal
 from ftprl.linear.spec import Spec
 from ftprl.linear.state import LearnerState
@@ -199,7 +199,7 @@ class Engine(LearnerState):
     @property
     def next_review(self) -> float:
         """The number of the row after which scales may be dropped next."""
-        return float(next_review(self.progress.rows, coin=self._spec.coin))
+        return float(next_review(self.progress.rows, self._spec))
 
     def review_one_row(self, row: OneRow) -> None:
         """Drop scales if this is a row number at which it is decided, and note the next one."""
@@ -351,22 +351,22 @@ class Engine(LearnerState):
         if not self._may_drop_scales():
             return len(batch)
         learned = self.progress.rows
-        missing = next_review(learned, coin=self._spec.coin) - learned
+        missing = next_review(learned, self._spec) - learned
         if len(batch) < missing:
             return len(batch)
         counted = np.flatnonzero((batch.weight > 0.0) & (batch.y == batch.y))
         return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
 
     def _may_drop_scales(self) -> bool:
-        return not self._seen and (self._spec.coin or len(self._spec.scales) > WINDOW)
+        return not self._seen and may_drop(self._spec)
 
     def _review_scales(self) -> None:
         """Drop scales if this is a row number at which it is decided and four neighbours do as well as all."""
         if not self._may_drop_scales():
             return
         rows = self.progress.rows
-        if self._spec.coin and (mixture := self.mixture) is not None and has_lost(mixture, rows):
-            self.drop_coin()
+        for name in losers_of(self.state, self._spec, rows):
+            self.drop_expert(name)
         first = window_of(self.state, len(self._spec.scales), rows) if is_review(rows) else None
         if first is not None:
             self.keep_scales(first)

@@ -21,7 +21,7 @@ LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
 # Fields that are written only where they are on.
-_OPTIONAL = ("coin", "dense", "retired_row", "coin_retired", "classes", "bounds", "calibrate")
+_OPTIONAL = ("coin", "dense", "retired_row", "coin_retired", "dropped_experts", "classes", "bounds", "calibrate")
 _OFF: tuple[Any, ...] = (False, 0, (), [], "none")
 MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
@@ -70,6 +70,7 @@ class Spec:
     retired: tuple[float, ...] = ()
     retired_row: int = 0
     coin_retired: bool = False
+    dropped_experts: tuple[str, ...] = ()
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
     calibrate: str = "none"

@@ -179,11 +179,12 @@ class LearnerState(CellTable):
         inputs = arrays["dense.class_u"].shape[-1] if "dense.class_u" in arrays else len(arrays.get("dense.u", ()))
         return len(arrays.get("dense.columns", ())), inputs
 
-    def drop_coin(self) -> None:
-        """Drop the coin, if there is one; the others share its weight."""
+    def drop_expert(self, name: str) -> None:
+        """Drop an expert that is no scale; the others share its weight."""
         with self._changing:
-            self._core.drop_coin()
-            self._spec = replace(self._spec, coin=False, coin_retired=self._spec.coin or self._spec.coin_retired)
+            self._core.drop_expert(name)
+            dropped = (*self._spec.dropped_experts, name)
+            self._spec = replace(self._spec, coin=self._spec.coin and name != "coin", dropped_experts=dropped)
 
     def keep_scales(self, first: int) -> None:
         """Drop all scales but the four neighbours from number `first` on; what these have learned stays as it is."""
