@@ -177,9 +177,7 @@ def losers_of(state: State, spec: Spec, rows: int) -> tuple[str, ...]:
     return losers(names, octave, without, float(state["octave_loss"][_LATEST_OCTAVE]))
 
 
-def losers(
-    names: Sequence[str], octave: Sequence[float], without: Sequence[float], mixture: float
-) -> tuple[str, ...]:
+def losers(names: Sequence[str], octave: Sequence[float], without: Sequence[float], mixture: float) -> tuple[str, ...]:
     """Return the names of the experts to drop, by their losses over the rows since the last power of two.
 
     `octave` has the loss of each expert, `without` that of the mixture without it, and `mixture` is the loss of the

@@ -39,8 +39,8 @@ def _take_over(new: Engine, start: Engine) -> None:
     spec = new.spec
     if spec.classes:
         start.know_classes(new.classes)
-    if start.spec.coin and not spec.coin:
-        start.drop_coin()
+    for name in spec.dropped_experts[len(start.spec.dropped_experts) :]:
+        start.drop_expert(name)
     if len(start.spec.scales) > len(spec.scales):
         start.keep_scales(start.spec.scales.index(spec.scales[0]))
     targets = new.saved_arrays

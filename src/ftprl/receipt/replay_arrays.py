@@ -197,6 +197,7 @@ class ReplayArrays:
 
     def double_cells(self) -> None:
         """Make room for as many cells again."""
+
         def doubled(a: NDArray[Any], at: int, part: Part) -> NDArray[Any]:
             return np.concatenate([a, np.full_like(a, 0.0 if callable(part.first) else part.first)], axis=at)
 

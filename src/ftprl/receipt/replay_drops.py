@@ -5,7 +5,7 @@ Nothing here calls the decisions of `linear.mixture`, but for the row from which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from ftprl.linear import mixture
 Vector = NDArray[np.float64]
 
 
-def dropped_experts(state: Mapping[str, Vector], names: tuple[str, ...], rows: int) -> list[str]:
+def dropped_experts(state: Mapping[str, Vector], names: Sequence[str], rows: int) -> Sequence[str]:
     """Return the names of the experts that are no scales and leave after this row.
 
     >>> state = {"octave": np.array([[0, 0, 0], [9.0, 8.0, 8.1]]), "without": np.array([[0, 0, 0], [0, 8.5, 8.0]])}
