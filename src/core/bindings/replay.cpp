@@ -35,8 +35,8 @@ public:
     double* numbers(const std::string& name, std::size_t size) const override {
         return static_cast<double*>(needed(name, size, true));
     }
-    void* cells(const std::string& name, std::size_t per_cell) const override {
-        return needed(name, cell_count() * per_cell, wide_);
+    ftprl::replay::Stored cells(const std::string& name, std::size_t per_cell) const override {
+        return {needed(name, cell_count() * per_cell, wide_), wide_};
     }
     std::size_t cell_count() const override { return nb::cast<Any>(arrays_["unit"]).size(); }
 

@@ -18,13 +18,8 @@ public:
     void learn(const Row& row, double slope);
 
 private:
-    template <class T>
-    double bet_cells(const Row& row, bool learns);
-    template <class T>
-    void learn_cells(const Row& row, double slope);
-
     const Settings& s_;
-    void* cells_;   // theta, A, omega, M of each
+    Stored cells_;  // theta, A, omega, M of each
     double* base_;  // theta, A, omega of the intercept, 1, the largest weighted slope
     std::vector<double> bets_;
 };

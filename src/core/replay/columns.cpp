@@ -143,8 +143,8 @@ void Columns::join(const std::vector<Regression>& followers, int constant) {
         const double n = entry_of(i)[1], a = entry_of(i)[2], b = entry_of(i)[3], first = entry_of(i)[4];
         if (n < std::max(JOINING_PART * r, LEAST_JOINING)) break;
         const double mean = (a + n * first) / r;
-        const double variance = n == r ? b / r - a / r * (a / r)
-                                       : (b + 2.0 * first * a + n * first * first) / r - mean * mean;
+        const double variance =
+            n == r ? b / r - a / r * (a / r) : (b + 2.0 * first * a + n * first * first) / r - mean * mean;
         const double deviation = std::sqrt(std::max(variance, 0.0));
         if (deviation <= LEAST_DEVIATION * std::fabs(mean)) continue;
         const auto feature = static_cast<std::int32_t>(entry_of(i)[0]);

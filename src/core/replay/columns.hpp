@@ -40,8 +40,8 @@ public:
     void learn(const Row& row, std::int64_t t, const std::vector<Regression>& followers, int constant);
 
 private:
-    double* facts_of(int j) const { return facts_ + 3 * j; }   // number of the feature + 1, mean, deviation
-    double* entry_of(int i) const { return table_ + 5 * i; }   // number of the feature, count, a, b, first
+    double* facts_of(int j) const { return facts_ + 3 * j; }  // number of the feature + 1, mean, deviation
+    double* entry_of(int i) const { return table_ + 5 * i; }  // number of the feature, count, a, b, first
     int entries() const { return static_cast<int>(sizes_[1]); }
     void count(std::int32_t feature, double value);
     void forget();

@@ -6,9 +6,9 @@
 namespace ftprl::replay {
 namespace {
 
-constexpr double HEAVIEST = 0x1p10;                            // weight of a row in a Newton step
-constexpr double DRIFT = 0x1p-4, LARGEST_DRIFTED = 1.0;        // variance of the constant that drifts
-constexpr double LARGEST_DRIFTED_OF_CLASS = FIRST_VARIANCE;    // of that of a class
+constexpr double HEAVIEST = 0x1p10;                          // weight of a row in a Newton step
+constexpr double DRIFT = 0x1p-4, LARGEST_DRIFTED = 1.0;      // variance of the constant that drifts
+constexpr double LARGEST_DRIFTED_OF_CLASS = FIRST_VARIANCE;  // of that of a class
 
 class ScaleExpert final : public Expert {
 public:
@@ -35,10 +35,10 @@ public:
 
 // Which inputs a Newton expert has besides the scores of the scales.
 struct Kind {
-    const char* name;   // of its arrays
-    bool coin;          // the score of the coin
-    bool columns;       // a 1 and the columns
-    bool drifts;        // a 1 with a coefficient that is a random walk
+    const char* name;  // of its arrays
+    bool coin;         // the score of the coin
+    bool columns;      // a 1 and the columns
+    bool drifts;       // a 1 with a coefficient that is a random walk
 };
 
 // Newton's method for the coefficients of scores, and of a constant and columns.
@@ -174,7 +174,8 @@ private:
             project();
             double q = 0.0;
             for (int k = 0; k < K; ++k) q += d[k] * Pd[k];
-            const double b = weight * std::max(s_.copies[c] * p[c], FLATTEST), shrink = b / (1.0 + b * std::max(q, 0.0));
+            const double b = weight * std::max(s_.copies[c] * p[c], FLATTEST),
+                         shrink = b / (1.0 + b * std::max(q, 0.0));
             for (int i = 0; i < K; ++i) {
                 for (int j = 0; j < K; ++j) shared_.entry(i, j) -= shrink * (Pd[i] * Pd[j]);
             }
@@ -192,9 +193,8 @@ private:
     double *bias_ = nullptr, *variance_ = nullptr;
 };
 
-constexpr Kind NEWTON_KINDS[] = {{"newton_A", true, false, false},
-                                 {"newton_B", true, true, false},
-                                 {"newton_D", false, false, true}};
+constexpr Kind NEWTON_KINDS[] = {
+    {"newton_A", true, false, false}, {"newton_B", true, true, false}, {"newton_D", false, false, true}};
 constexpr const char* NEWTON_NAMES[] = {"scores", "columns", "drift"};
 
 }  // namespace

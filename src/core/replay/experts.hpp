@@ -13,12 +13,12 @@ namespace ftprl::replay {
 
 // What the experts see of a row before its label.
 struct View {
-    const double* scores;          // of each lane
-    double offset, unit;           // of the labels
-    double low, high;              // their range
-    double base;                   // the score of the offset
-    double coin;                   // the score of the coin
-    std::vector<double> inputs;    // of the Newton experts: of each lane, then the coin's
+    const double* scores;              // of each lane
+    double offset, unit;               // of the labels
+    double low, high;                  // their range
+    double base;                       // the score of the offset
+    double coin;                       // the score of the coin
+    std::vector<double> inputs;        // of the Newton experts: of each lane, then the coin's
     double columns[1 + MOST_COLUMNS];  // a 1, and the values of the columns
     int used;                          // columns
 };

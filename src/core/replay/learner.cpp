@@ -168,8 +168,7 @@ double Learner::learn_labelled(const Row& row, const View& view, double& predict
     }
     for (int k = 0; k < s_.count(); ++k) {
         const double A = row.weight * labels_->kappa * scales_.reach(k), score = view.scores[k];
-        slopes_[k] =
-            teaches ? s_.loss->slope_after_step(*labels_, start_of(s_, own, score), own.learned, A, tau) : 0.0;
+        slopes_[k] = teaches ? s_.loss->slope_after_step(*labels_, start_of(s_, own, score), own.learned, A, tau) : 0.0;
         add_row_sums(s_, *labels_, own, row.y, row.weight, score, slopes_[k], prediction, value, row_sums_ + k,
                      s_.count());
     }
@@ -180,9 +179,9 @@ double Learner::learn(const Row& row, double& prediction) {
     View view = see(row, true);
     tallies_[2] += 1.0;
     bool teaches = true;
-    const double value = s_.labelled()                ? learn_labelled(row, view, prediction, teaches)
+    const double value = s_.labelled()            ? learn_labelled(row, view, prediction, teaches)
                          : s_.loss->has_classes() ? learn_classes(row, view, prediction)
-                                                      : learn_logistic(row, view);
+                                                  : learn_logistic(row, view);
     if (teaches) {
         for (double& slope : slopes_) slope *= row.weight;
         scales_.step(row, slopes_.data(), labels_->psi, labels_->kappa);

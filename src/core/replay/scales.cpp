@@ -7,22 +7,6 @@ namespace ftprl::replay {
 namespace {
 
 constexpr double LARGEST_FLOAT = 3.4028234663852886e38, SMALLEST_NORMAL_FLOAT = 0x1p-126;
-
-template <class T>
-constexpr double most_of() {
-    return sizeof(T) == sizeof(float) ? LARGEST_FLOAT : LARGEST;
-}
-
-template <class T>
-constexpr double cut_of() {
-    return sizeof(T) == sizeof(float) ? NARROW_CUT : WIDE_CUT;
-}
-
-template <class T>
-T& at(void* array, std::int64_t i) {
-    return static_cast<T*>(array)[i];
-}
-
 }  // namespace
 
 Scales::Scales(const Settings& settings, const Arrays& arrays)
@@ -66,43 +50,27 @@ double Scales::rise(double R, double now, double unit, double kappa, double new_
     return (s_.beta * unit + now) * (1.0 / new_kappa) - (s_.beta * unit + R) * own;
 }
 
-// The units of the row's features, this row included.
-template <class T>
-void Scales::raise(const Row& row) {
+// The units of the row's features; of a row that is learned, this row included.
+void Scales::look_up(const Row& row, bool learns) {
     for (std::int64_t i = 0; i < row.size; ++i) {
         const std::int64_t p = row.cell[i];
-        const double a = std::fabs(row.value[i]);
-        T& stored = at<T>(units_, p);
-        double unit = static_cast<double>(stored);
-        before_[i] = unit;
-        if (!counts_rows()) {
-            unit = std::max(unit, static_cast<double>(static_cast<T>(a)));
-        } else {
-            T& rows = at<T>(rows_, p);
-            rows = static_cast<T>(static_cast<double>(rows) + 1.0);
-            if (a > unit) {
-                const double step = (a * a - unit * unit) / static_cast<double>(rows);
-                const double mean = std::sqrt(std::max(unit * unit + step, 0.0));
-                unit = static_cast<double>(static_cast<T>(std::max(std::max(unit, mean), a / 16.0)));
-            }
+        const double a = std::fabs(row.value[i]), unit = units_[p];
+        before_[i] = unit_[i] = unit;
+        kappa_[i] = s_.loss->kinked ? kappas_[p] : 1.0;
+        if (!learns) continue;
+        if (counts_rows()) rows_.put(p, rows_[p] + 1.0);
+        if (!(a > unit)) continue;
+        double now = a;
+        if (counts_rows()) {  // a running mean
+            const double mean = std::sqrt(std::max(unit * unit + (a * a - unit * unit) / rows_[p], 0.0));
+            now = std::max(std::max(unit, mean), a / 16.0);
         }
-        stored = static_cast<T>(unit);
-        unit_[i] = unit;
-        kappa_[i] = s_.loss->kinked ? static_cast<double>(at<T>(kappas_, p)) : 1.0;
-    }
-}
-
-// The units of the row's features as they are.
-template <class T>
-void Scales::look_up(const Row& row) {
-    for (std::int64_t i = 0; i < row.size; ++i) {
-        unit_[i] = static_cast<double>(at<T>(units_, row.cell[i]));
-        kappa_[i] = s_.loss->kinked ? static_cast<double>(at<T>(kappas_, row.cell[i])) : 1.0;
+        units_.put(p, now);
+        unit_[i] = units_[p];
     }
 }
 
 // The weight of each entry and lane, and the intercept's.
-template <class T>
 void Scales::play_cells(const Row& row) {
     const int lanes = s_.lanes();
     for (std::int64_t i = 0; i < row.size; ++i) {
@@ -111,7 +79,7 @@ void Scales::play_cells(const Row& row) {
         const double high = upper_ == nullptr ? s_.upper : upper_[row.cell[i]];
         for (int lane = 0; lane < lanes; ++lane) {
             const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * lanes + lane;
-            const double z = static_cast<double>(at<T>(z_, c)), R = static_cast<double>(at<T>(R_, c));
+            const double z = z_[c], R = R_[c];
             const double h = s_.scale_of(lane);
             double x = 0.0;
             if (s_.labelled()) {
@@ -159,12 +127,8 @@ void Scales::play(const Row& row, double offset, bool learns) {
         x_.resize(size * lanes);
         terms_.resize(size * SUMS);
     }
-    if (learns) {
-        s_.wide ? raise<double>(row) : raise<float>(row);
-    } else {
-        s_.wide ? look_up<double>(row) : look_up<float>(row);
-    }
-    s_.wide ? play_cells<double>(row) : play_cells<float>(row);
+    look_up(row, learns);
+    play_cells(row);
     for (int lane = 0; lane < lanes; ++lane) {
         for (std::int64_t i = 0; i < row.size; ++i) terms_[i] = x_[lane * row.size + i] * row.value[i];
         double score = together(terms_.data(), row.size);
@@ -173,8 +137,7 @@ void Scales::play(const Row& row, double offset, bool learns) {
         if (!s_.labelled()) continue;
         for (std::int64_t i = 0; i < row.size; ++i) {
             const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * lanes + lane;
-            const double R = s_.wide ? at<double>(R_, c) : static_cast<double>(at<float>(R_, c));
-            terms_[i] = (row.value[i] * row.value[i]) * rate(s_.scale_of(lane), R, unit_[i]);
+            terms_[i] = (row.value[i] * row.value[i]) * rate(s_.scale_of(lane), R_[c], unit_[i]);
         }
         reach_[lane] = together(terms_.data(), row.size);
         if (s_.intercept) reach_[lane] += rate(s_.scale_of(lane), base_[lanes + lane], 1.0);
@@ -183,7 +146,7 @@ void Scales::play(const Row& row, double offset, bool learns) {
 
 // What a step adds to the sums: docs/receipt.md. `held` is h (Q + l2), `rate` 1 / (Q + l2) with labels in any unit.
 void Scales::add_terms(int lane, std::int64_t entry, double h, double held, double rate, double g, double x,
-                        double sigma, double z, double moved, double kept, bool narrow, bool met) {
+                       double sigma, double z, double moved, double kept, bool narrow, bool met) {
     const bool labelled = s_.labelled(), free = !labelled && (unconstrained_ || entry < 0);
     const double inverse = labelled ? std::min(rate, LARGEST) : (held > 0.0 ? std::min(h / held, LARGEST) : 0.0);
     const double pulled = labelled ? std::fabs(g) + std::fabs(sigma * x) : std::fabs(g);
@@ -207,26 +170,24 @@ void Scales::add_terms(int lane, std::int64_t entry, double h, double held, doub
         (entry < 0 ? own_[j * s_.lanes() + lane] : terms_[j * terms_.size() / SUMS + entry]) = out[j];
 }
 
-template <class T>
 void Scales::step_cells(const Row& row, const double* slopes, double psi, double kappa) {
     const int lanes = s_.lanes();
-    const double top = cut_of<T>(), most = most_of<T>(), new_kappa = static_cast<double>(static_cast<T>(kappa));
-    const bool narrow = sizeof(T) == sizeof(float);
+    const bool narrow = !s_.wide;
+    const double top = z_.cut_gradient(), most = narrow ? LARGEST_FLOAT : LARGEST, new_kappa = z_.rounded(kappa);
     for (int lane = 0; lane < lanes; ++lane) {
         const double h = s_.scale_of(lane), inverse_h = 1.0 / h;
         for (std::int64_t i = 0; i < row.size; ++i) {
             const std::int64_t c = static_cast<std::int64_t>(row.cell[i]) * lanes + lane;
-            const double z = static_cast<double>(at<T>(z_, c)), R = static_cast<double>(at<T>(R_, c));
+            const double z = z_[c], R = R_[c];
             const double unit = unit_[i], x = x_[lane * row.size + i];
             const double g = cut(slopes[lane] * row.value[i], -top, top);
             const double counted = s_.labelled() ? cut(g * (1.0 / psi), -top, top) : g;
-            const double now = std::max(static_cast<double>(static_cast<T>(std::sqrt(R * R + counted * counted))), R);
+            const double now = std::max(z_.rounded(std::sqrt(R * R + counted * counted)), R);
             const double sigma = unit * rise(R, now, unit, kappa_[i], new_kappa) * inverse_h;
             const double moved = z + (g - sigma * x);
             const bool clamped = s_.labelled() || !unconstrained_;
-            const T kept = static_cast<T>(clamped ? cut(moved, -most, most) : moved);
-            at<T>(z_, c) = kept;
-            at<T>(R_, c) = static_cast<T>(now);
+            z_.put(c, clamped ? cut(moved, -most, most) : moved);
+            R_.put(c, now);
             S_[c] += g;
             double held = 0.0, own = 0.0;
             if (s_.labelled()) {
@@ -236,12 +197,11 @@ void Scales::step_cells(const Row& row, const double* slopes, double psi, double
                 if (!unconstrained_) held += h * s_.l2 * (unit * unit);
             }
             const bool met = row.value[i] != 0.0;
-            add_terms(lane, i, h, held, own, g, x, sigma, z, moved, static_cast<double>(kept), narrow, met);
+            add_terms(lane, i, h, held, own, g, x, sigma, z, moved, z_[c], narrow, met);
         }
         sum_up(lane, row.size);
     }
-    for (std::int64_t i = 0; s_.labelled() && i < row.size; ++i)
-        at<T>(kappas_, row.cell[i]) = static_cast<T>(kappa);
+    for (std::int64_t i = 0; s_.labelled() && i < row.size; ++i) kappas_.put(row.cell[i], kappa);
 }
 
 void Scales::sum_up(int lane, std::int64_t entries) {
@@ -291,15 +251,12 @@ void Scales::step_base(const double* slopes, double psi, double kappa) {
 }
 
 void Scales::forget_units(const Row& row) {
-    for (std::int64_t i = 0; i < row.size; ++i) {
-        if (s_.wide) at<double>(units_, row.cell[i]) = before_[i];
-        if (!s_.wide) at<float>(units_, row.cell[i]) = static_cast<float>(before_[i]);
-    }
+    for (std::int64_t i = 0; i < row.size; ++i) units_.put(row.cell[i], before_[i]);
 }
 
 void Scales::step(const Row& row, const double* slopes, double psi, double kappa) {
     if (s_.intercept) step_base(slopes, psi, kappa);
-    s_.wide ? step_cells<double>(row, slopes, psi, kappa) : step_cells<float>(row, slopes, psi, kappa);
+    step_cells(row, slopes, psi, kappa);
     add_lanes(slopes);
 }
 

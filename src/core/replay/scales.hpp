@@ -28,13 +28,8 @@ public:
 private:
     bool counts_rows() const { return s_.is_mixed(); }  // units are running means, and otherwise maxima
     double together(const double* terms, std::int64_t count) const;
-    template <class T>
-    void raise(const Row& row);
-    template <class T>
-    void look_up(const Row& row);
-    template <class T>
+    void look_up(const Row& row, bool learns);
     void play_cells(const Row& row);
-    template <class T>
     void step_cells(const Row& row, const double* slopes, double psi, double kappa);
     double rate(double h, double R, double unit) const;
     double rate_with(double rate, double h, double kappa, double unit, bool free) const;
@@ -47,7 +42,7 @@ private:
 
     const Settings& s_;
     bool unconstrained_;
-    void *z_, *R_, *units_, *rows_, *kappas_;  // of the cells
+    Stored z_, R_, units_, rows_, kappas_;  // of the cells
     double *S_, *base_, *sums_, *slopes_;
     const double *lower_, *upper_;  // of each weight; null where all have the same
     std::vector<double> unit_, before_, x_, kappa_, terms_;

@@ -60,14 +60,29 @@ struct Row {
     double y, weight;
 };
 
+// Numbers of cells, float or double.
+struct Stored {
+    void* numbers;
+    bool wide;
+
+    double operator[](std::int64_t i) const {
+        return wide ? static_cast<const double*>(numbers)[i] : static_cast<const float*>(numbers)[i];
+    }
+    double rounded(double v) const { return wide ? v : static_cast<float>(v); }
+    void put(std::int64_t i, double v) const {
+        if (wide) static_cast<double*>(numbers)[i] = v;
+        if (!wide) static_cast<float*>(numbers)[i] = static_cast<float>(v);
+    }
+    double cut_gradient() const { return wide ? WIDE_CUT : NARROW_CUT; }
+};
+
 // The arrays of the caller by name, checked for their sizes.
 class Arrays {
 public:
     virtual ~Arrays() = default;
     virtual double* numbers(const std::string& name, std::size_t size) const = 0;
     virtual double* numbers_or_null(const std::string& name, std::size_t size) const = 0;
-    // `per_cell` numbers of each cell, float or double.
-    virtual void* cells(const std::string& name, std::size_t per_cell) const = 0;
+    virtual Stored cells(const std::string& name, std::size_t per_cell) const = 0;
     virtual std::size_t cell_count() const = 0;
 };
 
