@@ -179,11 +179,17 @@ class ReplayArrays:
         return {name: self._arrays[name] for name in names if name in self._arrays}
 
     def in_use(self, name: str) -> NDArray[Any]:
-        """Return coefficients without those of columns that there never were."""
+        """Return the part of an array that is in use: without columns that there never were, and empty entries."""
         array = self[name]
-        if name not in ("newton_B.u", "columns.W") or self._parts[name].axes == ("scales",):
+        if "columns.sizes" not in self:
             return array
-        return array[..., : array.shape[-1] - MOST_COLUMNS + int(self["columns.sizes"][0])]
+        used, entries = (int(size) for size in self["columns.sizes"])
+        if name in ("columns.facts", "columns.table"):
+            return array[: used if name == "columns.facts" else entries]
+        for at, axis in enumerate(self._parts[name].axes):
+            if axis in (1 + MOST_COLUMNS, "inputs of newton_B"):
+                array = array.take(range(array.shape[at] - MOST_COLUMNS + used), axis=at)
+        return array
 
     @property
     def all(self) -> dict[str, NDArray[Any]]:
