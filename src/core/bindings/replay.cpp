@@ -1,5 +1,5 @@
 // The second learner of `ftprl verify` as Python sees it: settings, and arrays that belong to the caller.
-#include "replay/replay.hpp"
+#include "replay/learner.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -24,32 +24,46 @@ using namespace ftprl::bindings;
 using Numbers = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Any = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
-// Keeps the arrays alive, since the learner writes into them.
+// Keeps the arrays of a dictionary alive, since the learner writes into them.
+class ArraysOfDict final : public ftprl::replay::Arrays {
+public:
+    ArraysOfDict(nb::dict arrays, bool wide) : arrays_(std::move(arrays)), wide_(wide) {}
+
+    double* numbers_or_null(const std::string& name, std::size_t size) const override {
+        return static_cast<double*>(find(name, size, true));
+    }
+    double* numbers(const std::string& name, std::size_t size) const override {
+        return static_cast<double*>(needed(name, size, true));
+    }
+    ftprl::replay::Stored cells(const std::string& name, std::size_t per_cell) const override {
+        return {needed(name, cell_count() * per_cell, wide_), wide_};
+    }
+    std::size_t cell_count() const override { return nb::cast<Any>(arrays_["unit"]).size(); }
+
+private:
+    void* find(const std::string& name, std::size_t size, bool wide) const {
+        if (!arrays_.contains(name.c_str())) return nullptr;
+        const auto array = nb::cast<Any>(arrays_[name.c_str()]);
+        const bool fits = wide ? array.dtype() == nb::dtype<double>() : array.dtype() == nb::dtype<float>();
+        if (!fits || array.size() < size)
+            throw nb::value_error((name + " needs " + std::to_string(size) + " numbers").c_str());
+        return array.data();
+    }
+    void* needed(const std::string& name, std::size_t size, bool wide) const {
+        if (!arrays_.contains(name.c_str())) throw nb::value_error((name + " is missing").c_str());
+        return find(name, size, wide);
+    }
+
+    nb::dict arrays_;
+    bool wide_;
+};
+
 struct CompiledReplay {
-    nb::dict arrays;
+    ArraysOfDict arrays;
     std::int64_t cell_count;
     int known, columns;  // of several classes, how many labels a row may have that is learned, or predicted; 0 for any
     std::unique_ptr<ftprl::replay::Learner> learner;
 };
-
-void* array_of(const nb::dict& arrays, const char* name, bool wide, std::size_t size) {
-    if (!arrays.contains(name)) return nullptr;
-    const auto array = nb::cast<Any>(arrays[name]);
-    const bool fits = wide ? array.dtype() == nb::dtype<double>() : array.dtype() == nb::dtype<float>();
-    if (!fits || array.size() < size)
-        throw nb::value_error((std::string(name) + " needs " + std::to_string(size) + " numbers").c_str());
-    return array.data();
-}
-
-double* numbers_of(const nb::dict& arrays, const char* name, std::size_t size) {
-    return static_cast<double*>(array_of(arrays, name, true, size));
-}
-
-double* needed(const nb::dict& arrays, const char* name, std::size_t size) {
-    double* numbers = numbers_of(arrays, name, size);
-    if (numbers == nullptr) throw nb::value_error((std::string(name) + " is missing").c_str());
-    return numbers;
-}
 
 ftprl::replay::Settings settings_of(const nb::dict& d) {
     const auto number = [&](const char* name) { return nb::cast<double>(d[name]); };
@@ -63,15 +77,16 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
                               number("upper"),
                               flag("intercept"),
                               flag("float64"),
-                              flag("stacked"),
-                              flag("coin"),
-                              flag("dense"),
+                              flag("coin_input"),
                               nb::cast<std::vector<double>>(d["scales"]),
+                              nb::cast<std::vector<std::string>>(d["experts"]),
                               nb::cast<std::vector<double>>(d["copies"]),
                               nb::cast<int>(d["known_before"]),
                               nb::cast<int>(d["known"])};
-    if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST)
+    if (s.scales.empty() || s.scales.size() > ftprl::replay::MOST_SCALES)
         throw nb::value_error("scales needs 1 to 16 numbers");
+    if (s.experts.size() < s.scales.size() || s.experts.size() > ftprl::replay::MOST_EXPERTS)
+        throw nb::value_error("experts needs a name for each scale, and at most 5 others");
     const bool one_score = s.copies.size() == 1 && s.copies[0] == 1.0;
     if (!s.loss->has_classes() && !one_score) throw nb::value_error("copies needs a loss of several classes");
     if (s.known_before > s.known || s.known > s.columns() || s.columns() > s.known + 1)
@@ -80,53 +95,12 @@ ftprl::replay::Settings settings_of(const nb::dict& d) {
 }
 
 std::unique_ptr<CompiledReplay> make(const nb::dict& settings, nb::dict arrays) {
-    using namespace ftprl::replay;
-    const Settings s = settings_of(settings);
-    const std::size_t K = s.scales.size(), C = s.copies.size(), L = K * C, windows = K > 4 ? 3 * (K - 2) : 0;
-    const std::size_t cell_count = nb::cast<Any>(arrays["unit"]).size();
-    const auto cells = [&](const char* name, std::size_t size) {
-        void* array = array_of(arrays, name, s.wide, size);
-        if (array == nullptr) throw nb::value_error((std::string(name) + " is missing").c_str());
-        return array;
-    };
-    const ftprl::replay::Cells table{cells("z", cell_count * L),
-                                     cells("R", cell_count * L),
-                                     cells("unit", cell_count),
-                                     cells("count", cell_count),
-                                     cells("kappa", cell_count),
-                                     needed(arrays, "S", cell_count * L),
-                                     numbers_of(arrays, "lower", cell_count),
-                                     numbers_of(arrays, "upper", cell_count)};
-    const ftprl::replay::Totals totals{needed(arrays, "tallies", 3),          needed(arrays, "sums", 6 * K),
-                                       needed(arrays, "slopes", K),           needed(arrays, "row_sums", 5 * K),
-                                       numbers_of(arrays, "calibration", 60), needed(arrays, "base", 4 * L)};
-    auto* labels = reinterpret_cast<ftprl::replay::LabelState*>(
-        needed(arrays, "labels", sizeof(ftprl::replay::LabelState) / sizeof(double)));
-    const bool log_loss = !s.labelled();
-    const std::size_t n = K + (s.stacked ? 1 : 0) + (log_loss ? 0 : 1) + (s.coin ? 1 : 0);
-    ftprl::replay::MixtureState mixture{};
-    if (s.counts_rows()) {
-        mixture = {needed(arrays, "P", K * K),
-                   needed(arrays, "u", K),
-                   needed(arrays, "w", n),
-                   needed(arrays, "totals", n),
-                   log_loss ? needed(arrays, "facts", 1) : nullptr,
-                   log_loss ? nullptr : needed(arrays, "hedge", HEDGE_NUMBERS),
-                   needed(arrays, "block", K),
-                   needed(arrays, "windows", windows)};
-    }
-    CoinState coin{};
-    ColumnState columns{};
-    if (s.coin) coin = {cells("coin", 4 * cell_count), needed(arrays, "coin_base", 7)};
-    if (s.dense) {
-        columns = {needed(arrays, "columns", MOST_COLUMNS * COLUMN_FACTS),
-                   needed(arrays, "column_counts", COLUMN_COUNTS), needed(arrays, "dense_u", C * STACK_INPUTS),
-                   needed(arrays, "dense_P", C * STACK_INPUTS * STACK_INPUTS), static_cast<int>(C)};
-    }
-    auto learner = std::make_unique<Learner>(s, table, totals, labels, mixture, coin, columns);
-    return std::make_unique<CompiledReplay>(
-        CompiledReplay{std::move(arrays), static_cast<std::int64_t>(cell_count), s.loss->has_classes() ? s.known : 0,
-                       s.loss->has_classes() ? s.columns() : 0, std::move(learner)});
+    const ftprl::replay::Settings s = settings_of(settings);
+    const ArraysOfDict own(std::move(arrays), s.wide);
+    const bool classes = s.loss->has_classes();
+    return std::make_unique<CompiledReplay>(CompiledReplay{own, static_cast<std::int64_t>(own.cell_count()),
+                                                           classes ? s.known : 0, classes ? s.columns() : 0,
+                                                           std::make_unique<ftprl::replay::Learner>(s, own)});
 }
 
 void check_cells(const CompiledReplay& self, const Column<std::int32_t>& cell, const Column<double>& value) {

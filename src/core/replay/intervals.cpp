@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "replay/replay.hpp"
+#include "replay/settings.hpp"
 
 namespace ftprl::replay {
 namespace {

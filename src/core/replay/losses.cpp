@@ -5,7 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "replay/replay.hpp"
+#include "replay/labels.hpp"
 
 namespace ftprl::replay {
 namespace {
@@ -58,6 +58,11 @@ double logistic_value(double score, double y, double) {
     return std::max(-y * score, 0.0) + std::log1p(std::exp(-std::fabs(-y * score)));
 }
 
+NewtonSlope logistic_newton(const LabelState&, double f, double y, double, double) {
+    const double e = std::exp(-std::fabs(f)), p = (f >= 0.0 ? 1.0 : e) / (1.0 + e);
+    return {log_slope(f, y), std::max(p * (1.0 - p), FLATTEST)};
+}
+
 double hinge_value(double score, double y, double) { return margin(score, y); }
 
 double hinge_after_step(const LabelState&, double score, double y, double A, double) {
@@ -70,12 +75,7 @@ Term hinge_term(const LabelState&, double score, double y, double a, double) {
     return {value, value};
 }
 
-double chance_of(double v) {
-    const double e = std::exp(-std::fabs(v));
-    return (v < 0.0 ? e : 1.0) / (1.0 + e);
-}
-
-StackSlope hinge_stack(const LabelState&, double f, double y, double, double) {
+NewtonSlope hinge_newton(const LabelState&, double f, double y, double, double) {
     const double right = chance_of(y * f), wrong = chance_of(-y * f);
     return {-y * wrong, std::max(right * wrong, FLATTEST)};
 }
@@ -96,7 +96,7 @@ Term squared_hinge_term(const LabelState&, double score, double y, double a, dou
     return {value, value};
 }
 
-StackSlope squared_hinge_stack(const LabelState&, double f, double y, double, double) {
+NewtonSlope squared_hinge_newton(const LabelState&, double f, double y, double, double) {
     const double gap = margin(f, y);
     return {-y * gap, gap > 0.0 ? 1.0 : 0.0};
 }
@@ -123,7 +123,7 @@ Term squared_term(const LabelState&, double score, double y, double a, double) {
     return {value, value};
 }
 
-StackSlope squared_stack(const LabelState& labels, double f, double y, double, double) {
+NewtonSlope squared_newton(const LabelState& labels, double f, double y, double, double) {
     return {(f - y) / labels.unit, 1.0};
 }
 
@@ -138,7 +138,7 @@ Term absolute_term(const LabelState&, double score, double y, double a, double) 
     return {value, value};
 }
 
-StackSlope absolute_stack(const LabelState& labels, double f, double y, double mean, double) {
+NewtonSlope absolute_newton(const LabelState& labels, double f, double y, double mean, double) {
     const double U = labels.unit;
     return {sign(f - y), FLAT * U / std::max(mean, LEAST_LOSS * U)};
 }
@@ -158,7 +158,7 @@ Term quantile_term(const LabelState&, double score, double y, double a, double t
     return {value, value};
 }
 
-StackSlope quantile_stack(const LabelState& labels, double f, double y, double mean, double tau) {
+NewtonSlope quantile_newton(const LabelState& labels, double f, double y, double mean, double tau) {
     const double U = labels.unit, curvature = FLAT * (tau * (1.0 - tau)) * U / std::max(mean, LEAST_LOSS * U);
     return {quantile_slope(f, y, tau), curvature};
 }
@@ -186,7 +186,7 @@ Term huber_term(const LabelState&, double score, double y, double a, double) {
     return {value, value};
 }
 
-StackSlope huber_stack(const LabelState& labels, double f, double y, double mean, double) {
+NewtonSlope huber_newton(const LabelState& labels, double f, double y, double mean, double) {
     const double curvature = labels.unit / labels.psi * (mean <= 1.0 ? 1.0 : FLAT / mean);
     return {cut(f - y, -1.0, 1.0) / labels.psi, curvature};
 }
@@ -223,7 +223,7 @@ Term poisson_term(const LabelState& labels, double score, double y, double a, do
     return log_link_term(mean, e, score - p, score, p, false, labels.unit);
 }
 
-StackSlope poisson_stack(const LabelState& labels, double f, double y, double, double) {
+NewtonSlope poisson_newton(const LabelState& labels, double f, double y, double, double) {
     const double e = std::exp(f), U = labels.unit;
     return {(e - y) / U, std::max(e, y) / U};
 }
@@ -256,7 +256,7 @@ Term gamma_term(const LabelState&, double score, double y, double a, double) {
     return log_link_term(mean, ratio, score - p, score, p, true, 1.0);
 }
 
-StackSlope gamma_stack(const LabelState&, double f, double y, double, double) {
+NewtonSlope gamma_newton(const LabelState&, double f, double y, double, double) {
     const double ratio = y * std::exp(-f);
     return {1.0 - ratio, std::max(1.0, ratio)};
 }
@@ -265,36 +265,49 @@ double gamma_least(double y) { return 1.0 + std::log(y); }
 
 double gamma_linear(double score, double) { return score; }
 
-// The coin takes the slope of the stack's loss, but for hinge loss, which the stack smooths.
-template <StackSlope (*stack)(const LabelState&, double, double, double, double)>
-double stack_coin(const LabelState& labels, double score, double y, double tau) {
-    return stack(labels, score, y, 1.0, tau).slope;
+// The coin takes the slope of the Newton experts, but for hinge loss, which is smooth for these.
+template <NewtonSlope (*newton)(const LabelState&, double, double, double, double)>
+double newton_coin(const LabelState& labels, double score, double y, double tau) {
+    return newton(labels, score, y, 1.0, tau).slope;
 }
 
 constexpr Loss LOSSES[] = {
-    {"logistic", Kind::log_odds, false, false, 1.0, logistic_value, nullptr, nullptr, nullptr, nullptr, nullptr,
-     nullptr, nullptr},
-    {"softmax", Kind::classes, false, false, 1.0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+    {"logistic", Kind::log_odds, false, false, false, 1.0, logistic_value, nullptr, nullptr, nullptr, logistic_newton,
+     nullptr, nothing, no_part},
+    {"softmax", Kind::classes, false, false, false, 1.0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
      nullptr},
-    {"hinge", Kind::margins, false, false, 4.0, hinge_value, no_numbers, hinge_after_step, hinge_term, hinge_stack,
-     hinge_coin, nothing, no_part},
-    {"squared_hinge", Kind::margins, false, false, 1.0, squared_hinge_value, no_numbers, squared_hinge_after_step,
-     squared_hinge_term, squared_hinge_stack, stack_coin<squared_hinge_stack>, nothing, no_part},
-    {"squared", Kind::labels, false, false, 1.0, squared_value, squared_numbers, squared_after_step, squared_term,
-     squared_stack, stack_coin<squared_stack>, nothing, no_part},
-    {"absolute", Kind::labels, true, false, 1.0, absolute_value, quantile_numbers, absolute_after_step, absolute_term,
-     absolute_stack, stack_coin<absolute_stack>, nothing, no_part},
-    {"quantile", Kind::labels, true, true, 1.0, quantile_value, quantile_numbers, quantile_after_step, quantile_term,
-     quantile_stack, stack_coin<quantile_stack>, nothing, no_part},
-    {"huber", Kind::labels, true, false, 1.0, huber_value, huber_numbers, huber_after_step, huber_term, huber_stack,
-     stack_coin<huber_stack>, nothing, no_part},
-    {"poisson", Kind::log_counts, false, false, 1.0, poisson_value, poisson_numbers, poisson_after_step, poisson_term,
-     poisson_stack, stack_coin<poisson_stack>, poisson_least, poisson_linear},
-    {"gamma", Kind::log_amounts, false, false, 1.0, gamma_value, gamma_numbers, gamma_after_step, gamma_term,
-     gamma_stack, stack_coin<gamma_stack>, gamma_least, gamma_linear},
+    {"hinge", Kind::margins, false, false, false, 4.0, hinge_value, no_numbers, hinge_after_step, hinge_term,
+     hinge_newton, hinge_coin, nothing, no_part},
+    {"squared_hinge", Kind::margins, false, false, false, 1.0, squared_hinge_value, no_numbers,
+     squared_hinge_after_step, squared_hinge_term, squared_hinge_newton, newton_coin<squared_hinge_newton>, nothing,
+     no_part},
+    {"squared", Kind::labels, false, false, false, 1.0, squared_value, squared_numbers, squared_after_step,
+     squared_term, squared_newton, newton_coin<squared_newton>, nothing, no_part},
+    {"absolute", Kind::labels, true, true, false, 1.0, absolute_value, quantile_numbers, absolute_after_step,
+     absolute_term, absolute_newton, newton_coin<absolute_newton>, nothing, no_part},
+    {"quantile", Kind::labels, true, true, true, 1.0, quantile_value, quantile_numbers, quantile_after_step,
+     quantile_term, quantile_newton, newton_coin<quantile_newton>, nothing, no_part},
+    {"huber", Kind::labels, true, false, false, 1.0, huber_value, huber_numbers, huber_after_step, huber_term,
+     huber_newton, newton_coin<huber_newton>, nothing, no_part},
+    {"poisson", Kind::log_counts, false, false, false, 1.0, poisson_value, poisson_numbers, poisson_after_step,
+     poisson_term, poisson_newton, newton_coin<poisson_newton>, poisson_least, poisson_linear},
+    {"gamma", Kind::log_amounts, false, false, false, 1.0, gamma_value, gamma_numbers, gamma_after_step, gamma_term,
+     gamma_newton, newton_coin<gamma_newton>, gamma_least, gamma_linear},
 };
 
 }  // namespace
+
+double chance_of(double v) {
+    const double e = std::exp(-std::fabs(v));
+    return (v < 0.0 ? e : 1.0) / (1.0 + e);
+}
+
+double log_slope(double score, double y) {
+    const double v = -y * score;
+    if (v >= 0.0) return -y * (1.0 / (1.0 + std::exp(-v)));
+    const double e = std::exp(v);
+    return -y * (e / (1.0 + e));
+}
 
 const Loss& loss_named(const std::string& name) {
     for (const Loss& loss : LOSSES) {

@@ -1,4 +1,4 @@
-// The losses as the replay knows them: one entry each in losses.cpp, and no formula of a loss anywhere else here.
+// The losses as the replay knows them: one entry each in losses.cpp.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ struct Term {
     double value, size;
 };
 
-// Slope and curvature of the stack's loss in units of the labels.
-struct StackSlope {
+// Slope and curvature of the loss of a Newton expert's score, in units of the labels.
+struct NewtonSlope {
     double slope, curvature;
 };
 
@@ -26,17 +26,18 @@ struct Loss {
     const char* name;
     Kind kind;
     bool kinked;        // weights have a unit of their own, kappa
+    bool jumps;         // the slope does, at the label
     bool has_quantile;  // tau is its quantile; 0.5 for the others
-    double stack_gain;  // of the coefficients of a stack
+    double gain;        // of what the Newton experts predict
     double (*value)(double score, double y, double tau);
-    // What follows below is null for the log loss and for classes, which have no value of one score either. Offset,
-    // unit and range from one more label of weight c, whose moments are in the state already.
+    // What follows is null for classes, and but for `newton` for the log loss. `learn_numbers`: offset, unit and range
+    // from one more label of weight c, whose moments are in the state already.
     void (*learn_numbers)(LabelState& state, double y, double c, double tau);
     // The slope of a row of weight 1 after a step that moves the score by A times the slope.
     double (*slope_after_step)(const LabelState& state, double score, double y, double A, double tau);
     Term (*row_term)(const LabelState& state, double score, double y, double a, double tau);
-    // At the stack's score f; `mean` is its mean loss so far.
-    StackSlope (*stack)(const LabelState& state, double f, double y, double mean, double tau);
+    // At the score f of a Newton expert; `mean` is its mean loss so far.
+    NewtonSlope (*newton)(const LabelState& state, double f, double y, double mean, double tau);
     double (*coin_slope)(const LabelState& state, double score, double y, double tau);
     double (*least)(double y);                      // the least loss that any score has
     double (*linear_part)(double score, double y);  // what the loss is the difference of something else and
@@ -49,6 +50,8 @@ struct Loss {
     bool divides_rows() const { return kind == Kind::log_counts; }
 };
 
+double log_slope(double score, double y);  // of the log loss
+double chance_of(double v);                // of a label at log-odds v
 const Loss& loss_named(const std::string& name);
 
 }  // namespace ftprl::replay

@@ -14,7 +14,9 @@ from ftprl.terminal import cut, table, wrapped
 
 # What an expert of the mixture is, where its name is no learning-rate scale.
 _EXPERTS = {
-    "stack": "combines the scores of all scales",
+    "scores": "combines the scores of all scales and of the coin",
+    "columns": "combines them with the columns of frequent features",
+    "drift": "combines them with a constant that follows the labels; predictions leave it out",
     "coin": "coin betting, no learning rate",
     "offset": "predicts from the labels alone",
 }

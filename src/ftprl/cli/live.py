@@ -255,8 +255,8 @@ def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
     loss = LOSSES[spec["loss"]]
     unused = {"loss", "dim", *([] if loss.tau is not None else ["tau"])}
     settings = {name: value for name, value in spec.items() if name not in unused}
-    if settings.pop("coin_retired", False):
-        settings["coin"] = "dropped"
+    for name in settings.pop("dropped_experts", ()):
+        settings[{"columns": "dense"}.get(name, name)] = "dropped"
     dropped, _ = settings.pop("retired", None), settings.pop("retired_row", None)
     return {**settings, "dropped": dropped} if dropped else settings
 

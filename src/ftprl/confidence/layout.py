@@ -1,4 +1,4 @@
-"""How many numbers a run keeps of its confidence sequences and of its residuals, as in src/core/learners."""
+"""How many numbers a run keeps of its confidence sequences and of its residuals, as in src/core/learn."""
 
 from __future__ import annotations
 

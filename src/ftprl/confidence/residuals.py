@@ -1,6 +1,6 @@
 """The residuals of a regression run, label - prediction, of rows predicted before they were learned.
 
-The core keeps them in a fixed number of bins (src/core/learners/residuals.hpp), which follow the data; here they are
+The core keeps them in a fixed number of bins (src/core/learn/residuals.hpp), which follow the data; here they are
 made into what a report shows.
 """
 

@@ -11,6 +11,7 @@ from typing import Any
 from ftprl.confidence.layout import MONITOR_NUMBERS, RESIDUAL_NUMBERS, TAIL_NUMBERS
 from ftprl.data.protocol import KINDS
 from ftprl.linear.bounds import MOST as MOST_BOUNDS
+from ftprl.linear.spec import DROPPABLE
 from ftprl.losses import LOSSES
 from ftprl.schema import (
     Shape,
@@ -64,7 +65,8 @@ SPEC = fields(
         **dict.fromkeys(("beta", "l1", "l2", "tau"), _PARAMETER),
         **dict.fromkeys(("lower", "upper"), either(nothing, number())),
         "bounds": listed(row(text(), *[either(nothing, number())] * 2), MOST_BOUNDS),
-        **dict.fromkeys(("intercept", "float64", "coin", "dense", "coin_retired"), flag),
+        **dict.fromkeys(("intercept", "float64", "coin", "dense"), flag),
+        "dropped_experts": listed(one_of(*DROPPABLE), len(DROPPABLE)),
         "seed": _64_BIT,
         "retired": listed(_PARAMETER, 16),
         "retired_row": whole(),

@@ -38,8 +38,6 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
         _fill(new.saved_arrays, {name: own for name, own in start.saved_arrays.items() if not name.startswith(MIXED)})
         _take_cells(new, start, start.touched())
     _fill(new.saved_arrays, {name: own for name, own in engine.saved_arrays.items() if name.startswith(MIXED)})
-    slots = engine.column_slots
-    new.put(slots, new.take(slots))  # columns of the stack are known by their cells, which must be there
     return new
 
 
@@ -71,8 +69,8 @@ def _drop_scales(start: Engine, engine: Engine) -> None:
     """Make an earlier state of an engine know its classes, and drop the scales that it has dropped since."""
     if engine.spec.classes:
         start.know_classes(engine.classes)
-    if start.spec.coin and not engine.spec.coin:
-        start.drop_coin()
+    for name in engine.spec.dropped_experts[len(start.spec.dropped_experts) :]:
+        start.drop_expert(name)
     if len(start.spec.scales) > len(engine.spec.scales):
         start.keep_scales(start.spec.scales.index(engine.spec.scales[0]))
 
@@ -110,4 +108,4 @@ def needed(engine: Engine) -> NDArray[np.uint32]:
         used |= (engine.class_weights_at(slots) != idle).reshape(len(slots), -1).any(axis=1)
     for k in range(0 if spec.classes else len(spec.scales)):
         used |= engine.weights_at(slots, k) != idle
-    return slots[used | np.isin(slots, engine.column_slots)]  # the stack reads these rows by their cells
+    return slots[used]

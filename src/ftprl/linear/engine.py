@@ -19,8 +19,9 @@ from ftprl.linear.mixture import (
     WINDOW,
     Cells,
     Mixture,
-    has_lost,
     is_review,
+    losers_of,
+    may_drop,
     leader_of,
     mixture_of,
     next_review,
@@ -41,8 +42,8 @@ T = TypeVar("T")
 LABEL_NUMBERS = (
     *("rows", "weight", "mean", "squares", "least", "most", "quantile", "since", "pinball", "deviation"),
     *("offset", "unit", "lowest", "highest", "psi", "kappa", "outliers"),
-)  # as in src/core/learners/labels.hpp
-MOST_DENSE = 64  # columns that the stack sees
+)  # as in src/core/learn/labels.hpp
+MOST_COLUMNS, MOST_WATCHED = 64, 1024  # of an expert, and features that may become columns
 _CORE_OPTIONS = (
     *("loss", "beta", "l1", "l2", "lower", "upper", "intercept", "tau", "float64", "coin", "dense", "classes"),
     "calibrate",
@@ -161,7 +162,7 @@ class Engine:
     @property
     def arrival_numbers(self) -> int:
         """How many numbers `learn_late` keeps for each row: none with one scale, which has no mixture."""
-        return len(self._all_scales) + 1 if self.spec.several else 0
+        return len(self._all_scales) + 2 if self.spec.several else 0
 
     @property
     def _all_scales(self) -> tuple[float, ...]:
@@ -198,7 +199,7 @@ class Engine:
         if out.arrivals is None or out.arrival_of is None:
             return None, None, []
         every = self._all_scales
-        columns = [*(every.index(scale) for scale in self.spec.scales), len(every)]
+        columns = [*(every.index(scale) for scale in self.spec.scales), len(every), len(every) + 1]
         return np.ascontiguousarray(out.arrivals[:, columns]), np.ascontiguousarray(out.arrival_of), columns
 
     def _learn_all(self, batch: Batch, out: _Outputs, last_score: Vector | None = None) -> LossTotals:
@@ -243,12 +244,12 @@ class Engine:
     @property
     def next_review(self) -> float:
         """The number of the row after which scales may be dropped next."""
-        return float(next_review(self.progress.rows, coin=self.spec.coin))
+        return float(next_review(self.progress.rows, self.spec))
 
     def review_one_row(self, row: OneRow) -> None:
         """Drop scales if this is a row number at which it is decided, and note the next one."""
         with self._changing:
-            self._review_scales()
+            self._review_experts()
             row.review_row = self.next_review
 
     def weigh(self, batch: Batch, *, losses: Vector, baselines: Vector) -> None:
@@ -269,7 +270,7 @@ class Engine:
 
     def _learn_and_review(self, batch: Batch, out: _Outputs) -> LossTotals:
         """Learn a batch and drop scales at the row numbers at which that is decided."""
-        if out.seen or not self._may_drop_scales():
+        if out.seen or not may_drop(self.spec):
             return self._learn(batch, out)
         start, stop, totals = 0, self._rows_until_review(batch), _NOTHING
         if stop < len(batch):
@@ -278,7 +279,7 @@ class Engine:
             rows = slice(start, stop)
             is_whole = stop - start == len(batch)  # nearly always
             totals = totals + self._learn(batch if is_whole else batch[rows], out if is_whole else out.of(rows))
-            self._review_scales()
+            self._review_experts()
             if stop == len(batch):
                 return totals
             start, stop = stop, stop + self._rows_until_review(batch[stop:])
@@ -391,25 +392,22 @@ class Engine:
 
     def _rows_until_review(self, batch: Batch) -> int:
         """How many rows of a batch come before the next decision about its scales; all when it is further off."""
-        if not self._may_drop_scales():
+        if not may_drop(self.spec):
             return len(batch)
         learned = self.progress.rows
-        missing = next_review(learned, coin=self.spec.coin) - learned
+        missing = next_review(learned, self.spec) - learned
         if len(batch) < missing:
             return len(batch)
         counted = np.flatnonzero((batch.weight > 0.0) & (batch.y == batch.y))
         return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
 
-    def _may_drop_scales(self) -> bool:
-        return self.spec.coin or len(self.spec.scales) > WINDOW
-
-    def _review_scales(self) -> None:
-        """Drop scales if this is a row number at which it is decided and four neighbours do as well as all."""
-        if not self._may_drop_scales():
+    def _review_experts(self) -> None:
+        """Drop scales and other experts, if this is a row number at which it is decided and the mixture loses little."""
+        if not may_drop(self.spec):
             return
         rows = self.progress.rows
-        if self.spec.coin and (mixture := self.mixture) is not None and has_lost(mixture, rows):
-            self.drop_coin()
+        for name in losers_of(self.state, self.spec, rows):
+            self.drop_expert(name)
         first = window_of(self.state, len(self.spec.scales), rows) if is_review(rows) else None
         if first is not None:
             self.keep_scales(first)
@@ -851,30 +849,23 @@ class Engine:
         self._core.groups(out, self.leader, scale)
         return np.asarray(out[0])
 
-    def expect_columns(self, columns: int, inputs: int) -> None:
-        """Before `saved_arrays` are filled: so many dense columns, and so many inputs of a stack that sees them."""
-        own = 1 if self.spec.classes else len(self.spec.scales) + 1
-        if not 0 <= columns <= MOST_DENSE or not (inputs == 0 or own <= inputs <= own + columns):
-            raise InvalidInput(f"dense.u of {inputs} numbers for {columns} columns")
-        self._core.expect_columns(columns, inputs)
+    def expect_columns(self, columns: int, watched: int) -> None:
+        """Make space for the arrays of so many columns, and of so many features that may become columns."""
+        if columns > MOST_COLUMNS or watched > MOST_WATCHED:
+            raise InvalidInput(f"columns.facts of {columns} columns and columns.table of {watched} features")
+        self._core.expect_columns(columns, watched)
 
     @staticmethod
     def columns_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, int]:
-        """What `expect_columns` needs for these arrays of a file, or of another engine."""
-        inputs = arrays["dense.class_u"].shape[-1] if "dense.class_u" in arrays else len(arrays.get("dense.u", ()))
-        return len(arrays.get("dense.columns", ())), inputs
+        """Return what `expect_columns` needs for these arrays of a file, or of another engine."""
+        return len(arrays.get("columns.facts", ())), len(arrays.get("columns.table", ()))
 
-    @property
-    def column_slots(self) -> NDArray[np.uint32]:
-        """The cells of the dense columns; none without any."""
-        columns = self.saved_arrays.get("dense.columns")
-        return np.empty(0, np.uint32) if columns is None else columns[:, 0].astype(np.uint32)
-
-    def drop_coin(self) -> None:
-        """Drop the coin, if there is one; the others share its weight."""
+    def drop_expert(self, name: str) -> None:
+        """Drop an expert that is no scale; the others share its weight."""
         with self._changing:
-            self._core.drop_coin()
-            self.spec = replace(self.spec, coin=False, coin_retired=self.spec.coin or self.spec.coin_retired)
+            self._core.drop_expert(name)
+            dropped = (*self.spec.dropped_experts, name)
+            self.spec = replace(self.spec, coin=self.spec.coin and name != "coin", dropped_experts=dropped)
 
     def keep_scales(self, first: int) -> None:
         """Drop all scales but the four neighbours from number `first` on; what these have learned stays as it is."""
@@ -919,7 +910,7 @@ def _columns(ranges: Mapping[str, tuple[int, int]]) -> dict[str, slice | int]:
 def _learner_of(spec: Spec, receipt: bool, classes: int, dim: int) -> Learner:
     """Make a learner that has seen no row; OutOfMemory says what to change where its table does not fit."""
     try:
-        return Learner(
+        learner = Learner(
             dim,
             classes if spec.classes else 1,
             receipt=receipt,
@@ -927,6 +918,9 @@ def _learner_of(spec: Spec, receipt: bool, classes: int, dim: int) -> Learner:
             boxed=bool(spec.bounds),
             **{name: getattr(spec, name) for name in _CORE_OPTIONS},
         )
+        for name in spec.dropped_experts:
+            learner.drop_expert(name)
+        return learner
     except MemoryError:
         needed = table_bytes(spec, receipt) / 1e9
         raise OutOfMemory(

@@ -1,6 +1,6 @@
-"""The experts of a mixture, read out of the arrays of an engine: the stack, the coin, and what they are as one model.
+"""The experts of a mixture, read out of the arrays of an engine, and what they are as one model.
 
-A mixture is not a linear model: it mixes probabilities, and scores are cut before the stack and the mixture see them.
+A mixture is not a linear model: it mixes probabilities, and scores are cut before other experts see them.
 The mean of its experts' weights, each times the weight of the expert, is the linear model next to it. It is for people
 and systems that want one number per feature.
 """
@@ -18,42 +18,72 @@ from ftprl.linear.engine import Engine
 
 Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
-_WEALTH = 0.3  # of a coin before its first bet: src/core/learners/experts.hpp
+_WEALTH = 0.3  # of a coin before its first bet: src/core/learn/coin.hpp
 _ROWS = 1 << 14  # whose uncertainty is computed at a time
 
 
 @final
-class Stack(NamedTuple):
-    """The coefficients of the stack: of the score of each scale, and of the dense columns that it sees.
+class NewtonExpert(NamedTuple):
+    """A Newton expert of a mixture: its weight there, and its coefficients.
 
-    A column has a row (cell, mean, deviation) in `columns`; `dense` has a constant and a coefficient of each column's
-    deviations from its mean: one row, or one for each column of classes.
+    `scales` are those of the scores of the scales, `coin` that of the coin's score, `dense` those of a constant and of
+    the columns in deviations from their means: one row, or one row per column of classes; empty where it has none.
     """
 
+    weight: float
     scales: Vector
-    columns: Vector
+    coin: float
     dense: Vector
 
-    def of_columns(self, slots: Slots) -> tuple[Vector, Vector]:
-        """Return the weights of cells by their dense columns and the constants, in the units of the data."""
-        raw = self.dense[:, 1:] / self.columns[:, 2]
+
+@final
+class Columns(NamedTuple):
+    """The columns of a mixture: the cell of each, and the mean and deviation its values are counted in."""
+
+    cells: NDArray[np.int64]
+    means: Vector
+    deviations: Vector
+
+    def in_units(self, dense: Vector, slots: Slots) -> tuple[Vector, Vector]:
+        """Return weights of cells and constants, one row and number per row of `dense`, in the units of the data."""
+        raw = dense[:, 1:][:, self.deviations > 0] / self.deviations[self.deviations > 0]
+        cells, means = self.cells[self.deviations > 0], self.means[self.deviations > 0]
         weights = np.zeros((len(raw), len(slots)))
-        for slot, own in zip(self.columns[:, 0], raw.T, strict=True):
-            weights[:, np.asarray(slots) == slot] += own[:, np.newaxis]
-        return weights, self.dense[:, 0] - raw @ self.columns[:, 1]
+        for cell, own in zip(cells, raw.T, strict=True):
+            weights[:, np.asarray(slots) == cell] += own[:, np.newaxis]
+        return weights, dense[:, 0] - raw @ means
 
 
-def stack_of(engine: Engine) -> Stack:
-    """Return the coefficients of the stack; zeros where a mixture has none."""
-    arrays, spec = engine.saved_arrays, engine.spec
-    K = len(spec.scales)
-    u: Vector = np.asarray(arrays.get("dense.u", engine.state["u"] if spec.stacked else np.zeros(K)))
-    if spec.classes:
-        dense = np.asarray(arrays.get("dense.class_u", np.zeros((engine.columns, 1))))
-    else:
-        dense = u[np.newaxis, K:] if len(arrays.get("dense.u", ())) else np.zeros((1, 1))
-    columns = np.asarray(arrays.get("dense.columns", np.zeros((0, 3))))[: dense.shape[1] - 1, :3]
-    return Stack(u[:K], columns, dense)
+def columns_of(engine: Engine) -> Columns:
+    """Return the columns that a Newton expert sees; none where no expert does."""
+    facts = np.asarray(engine.saved_arrays.get("columns.facts", np.zeros((0, 3))))
+    return Columns(facts[:, 0].astype(np.int64) - 1, facts[:, 1], facts[:, 2])
+
+
+def predicting_weights(engine: Engine) -> dict[str, float]:
+    """Return the weights of the experts in a prediction, by name: without the expert whose constant drifts."""
+    mixture = engine.mixture
+    if mixture is None:
+        return {f"{engine.spec.scales[0]:g}": 1.0}
+    weights = dict(zip(mixture.names, mixture.weights, strict=True))
+    weights.pop("drift", None)
+    whole = sum(weights.values())
+    return {name: weight / whole for name, weight in weights.items()}
+
+
+def newton_experts(engine: Engine) -> list[NewtonExpert]:
+    """Return the Newton experts that predict, in their order; none with one scale."""
+    arrays, weights, K = engine.saved_arrays, predicting_weights(engine), len(engine.spec.scales)
+    found = []
+    for name, letter in (("scores", "A"), ("columns", "B")):
+        if name not in weights or f"newton_{letter}.u" not in arrays:
+            continue
+        u = np.asarray(arrays[f"newton_{letter}.u"])
+        sees_coin = engine.spec.coin and len(u) > K
+        rest = u[np.newaxis, K + sees_coin :]
+        dense = np.asarray(arrays["columns.W"]) if engine.spec.classes and name == "columns" else rest
+        found.append(NewtonExpert(weights[name], u[:K], float(u[K]) if sees_coin else 0.0, dense))
+    return found
 
 
 def coin_bets(engine: Engine, slots: Slots) -> Vector:
@@ -63,16 +93,20 @@ def coin_bets(engine: Engine, slots: Slots) -> Vector:
 
 
 def coin_bias(engine: Engine) -> float:
-    """Return the weight of the intercept in the coin."""
+    """Return the weight of the intercept in the coin, and with the log loss the base rate its score is counted from."""
     if not engine.spec.intercept:
         return 0.0
     own = engine.saved_arrays["coin.intercept"]
-    bound, *labels = own[4:].tolist()  # the largest weighted slope; the weights of both classes with the log loss
-    bet = float(_bets(own[:1], own[1:2], own[2:3], own[4:5])[0])
-    if labels:  # the log-odds of the base rate, with half a row of each class
-        negative, positive = labels
-        bet += math.log((positive + 0.5 * bound) / (negative + 0.5 * bound))
-    return bet
+    return float(_bets(own[:1], own[1:2], own[2:3], own[4:5])[0]) + base_odds(engine)
+
+
+def base_odds(engine: Engine) -> float:
+    """Return the log-odds of the labels so far, with half a row of each class; 0 with other losses than the log loss."""
+    odds = engine.saved_arrays.get("labels.odds")
+    if odds is None or not engine.spec.intercept:
+        return 0.0
+    negative, positive, largest = odds.tolist()
+    return math.log((positive + 0.5 * largest) / (negative + 0.5 * largest))
 
 
 def _bets(theta: Vector, sizes: Vector, won: Vector, most_lost: Vector) -> Vector:
@@ -94,6 +128,15 @@ class MeanWeights(NamedTuple):
     intercept: float
 
 
+@final
+class _Shares(NamedTuple):
+    """What a mixture has of each scale, of the coin, and of the columns, by itself and by its Newton experts."""
+
+    scales: Vector
+    coin: float
+    dense: Vector
+
+
 def mean_weights(engine: Engine, slots: Slots) -> MeanWeights:
     """Return the mean of the weights of all experts in some cells, by the weights of the mixture.
 
@@ -102,16 +145,18 @@ def mean_weights(engine: Engine, slots: Slots) -> MeanWeights:
     with engine.unchanged():
         labels, loss = engine.label_state, engine.loss
         offset = 0.0 if labels is None else labels["offset"]
-        shares, part = _shares(engine)
+        shares = _shares(engine)
         unit = labels["unit"] if labels is not None and loss.predicts_labels else 1.0
-        weights = sum((share * engine.weights_at(slots, k) for k, share in enumerate(shares)), np.zeros(len(slots)))
-        intercept = float(sum(share * engine.bias(k) for k, share in enumerate(shares)))
-        if part:
-            more, constants = stack_of(engine).of_columns(slots)
-            weights, intercept = weights + part * unit * more[0], intercept + float(part * unit * constants[0])
+        own = [share * engine.weights_at(slots, k) for k, share in enumerate(shares.scales)]
+        weights = sum(own, np.zeros(len(slots)))
+        intercept = float(sum(share * engine.bias(k) for k, share in enumerate(shares.scales)))
+        if shares.dense.size:
+            more, constants = columns_of(engine).in_units(shares.dense, slots)
+            weights, intercept = weights + unit * more[0], intercept + float(unit * constants[0])
         if engine.spec.coin and engine.mixture is not None:
-            own = engine.mixture.weights[-1] * unit
-            weights, intercept = weights + own * coin_bets(engine, slots), intercept + own * coin_bias(engine)
+            part = shares.coin * unit
+            weights, intercept = weights + part * coin_bets(engine, slots), intercept + part * coin_bias(engine)
+        intercept += predicting_weights(engine).get("offset", 0.0) * base_odds(engine)
         return MeanWeights(weights, intercept + offset)
 
 
@@ -121,23 +166,24 @@ def mean_class_weights(engine: Engine, slots: Slots) -> tuple[Vector, Vector]:
     They are counted from their mean over the classes, since a constant added to all of them changes no prediction.
     """
     with engine.unchanged():
-        shares, part = _shares(engine)
-        weights = sum(share * engine.weights_at(slots, k) for k, share in enumerate(shares))
-        intercepts = sum(share * engine.biases(k) for k, share in enumerate(shares))
-        if part:
-            more, constants = stack_of(engine).of_columns(slots)
-            known = engine.classes
-            weights, intercepts = weights + part * more[:known], intercepts + part * constants[:known]
+        shares, known = _shares(engine), engine.classes
+        weights = sum(share * engine.weights_at(slots, k) for k, share in enumerate(shares.scales))
+        intercepts = sum(share * engine.biases(k) for k, share in enumerate(shares.scales))
+        if shares.dense.size:
+            more, constants = columns_of(engine).in_units(shares.dense, slots)
+            weights, intercepts = weights + more[:known], intercepts + constants[:known]
         return np.asarray(weights - np.mean(weights, axis=0)), np.asarray(intercepts - np.mean(intercepts))
 
 
-def _shares(engine: Engine) -> tuple[Vector, float]:
-    """Return what the mixture has of each scale, by itself and by the stack; and what it has of the stack."""
-    mixture, count = engine.mixture, len(engine.spec.scales)
-    if mixture is None:
-        return np.ones(1), 0.0
-    part = mixture.weights[count] * engine.loss.stack_gain if engine.spec.stacked else 0.0
-    return np.array(mixture.weights[:count]) + part * stack_of(engine).scales, part
+def _shares(engine: Engine) -> _Shares:
+    weights, gain = predicting_weights(engine), engine.loss.stack_gain
+    scales = np.array([*weights.values()][: len(engine.spec.scales)])
+    coin, dense = weights.get("coin", 0.0), np.zeros((0, 0))
+    for expert in newton_experts(engine):
+        part = expert.weight * gain
+        scales, coin = scales + part * expert.scales, coin + part * expert.coin
+        dense = part * expert.dense if expert.dense.size else dense
+    return _Shares(scales, coin, dense)
 
 
 # ---- uncertainty ----
@@ -168,16 +214,18 @@ def _moves(engine: Engine, batch: Batch) -> Vector:
 
 
 def _move_shares(engine: Engine) -> list[float]:
-    """Return what the mixture's score has of each scale: its own weight, and the stack's times its coefficient's size.
+    """Return what the mixture's score has of each scale: its own weight, and the sizes of its coefficients in others.
 
     Experts that are no function of the scales, the coin and the offset, are left out.
     """
-    mixture, count = engine.mixture, len(engine.spec.scales)
-    if mixture is None:
+    if engine.mixture is None:
         return [1.0]
-    own, stack = list(mixture.weights[:count]), mixture.weights[count] if engine.spec.stacked else 0.0
-    total = sum(own) + stack
+    weights, K = predicting_weights(engine), len(engine.spec.scales)
+    experts = newton_experts(engine)
+    own = np.array([*weights.values()][:K])
+    total = float(own.sum()) + sum(expert.weight for expert in experts)
     if not total > 0.0:
-        return [1.0 / count] * count
-    u = stack_of(engine).scales.tolist()
-    return [(weight + stack * abs(part)) / total for weight, part in zip(own, u, strict=True)]
+        return [1.0 / K] * K
+    for expert in experts:
+        own = own + expert.weight * np.abs(expert.scales)
+    return list((own / total).tolist())

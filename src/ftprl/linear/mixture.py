@@ -1,15 +1,16 @@
-"""Several scales in one table: their weights in the mixture, and which of them a long run can do without."""
+"""The experts of a mixture: their names and weights, and which of them a long run can do without."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ftprl.linear.spec import Spec
+from ftprl.linear.spec import DROPPABLE, Spec
 from ftprl.linear.totals import LossTotals
 
 Vector = NDArray[np.float64]
@@ -19,10 +20,13 @@ Cells = NDArray[np.float32] | NDArray[np.float64]
 WINDOW = 4  # the scales that stay
 FIRST_ROW = 2**17  # earlier, a stream may still change its mind: docs/scales.md
 TOLERANCE = 1.001
-FIRST_COIN_ROW = 2**14
-COIN_TOLERANCE = 0.01
-_LARGEST_GAP = 1  # of `hedge`
-_USUAL_SCALE, _USUAL_WIDTH = 0.2, 1.5  # of the weights at the start: src/core/learners/multi_scale.cpp
+FIRST_DROP_ROW = 2**14  # of experts that are no scales
+BEHIND = 0.01  # of the loss of the best other expert: an expert whose loss is larger by more is dropped
+NEEDED = 0.001  # of the loss of the mixture: an expert is dropped if the mixture without it loses less than this more
+_LARGEST_GAP, _LARGEST_WEIGHT = 1, 3  # of `facts`
+_LATEST_OCTAVE = 1  # the row of `octave` and `without` with the sums at the last power of two
+_USUAL_SCALE, _USUAL_WIDTH = 0.2, 1.5  # of the scales that start with the largest weights
+_FIRST_WEIGHTS = {"scores": 1.0, "columns": 1.0, "drift": 0.25, "offset": 0.25, "majority": 0.25, "coin": 1.0}
 _FIRST_MIXTURE = 0.5  # of the weight with which held-out rows start, that of the mixture of the first pass
 LATEST = 2  # the row of `windows` with the sums at the last power of two
 
@@ -31,8 +35,8 @@ LATEST = 2  # the row of `windows` with the sums at the last power of two
 class Mixture(NamedTuple):
     """The experts of a mixture: a name, a weight and a total loss each.
 
-    The scales come first, then the stack, the offset, which is the prediction from the labels alone (docs/labels.md),
-    and last the coin (docs/scales.md).
+    The scales come first, then the Newton experts (`scores`, `columns` and `drift`), the offset, which predicts from
+    the labels alone (docs/labels.md), and last the coin (docs/scales.md).
     """
 
     names: tuple[str, ...]
@@ -45,19 +49,27 @@ class Mixture(NamedTuple):
 
 
 def experts_of(spec: Spec) -> tuple[str, ...]:
-    """The names of the experts of a mixture.
+    """Return the names of the experts of a mixture that were not dropped, in the order of their weights.
 
     >>> experts_of(Spec(loss="squared", scale=(0.1, 1.0)))
-    ('0.1', '1', 'stack', 'offset')
+    ('0.1', '1', 'scores', 'drift', 'offset')
     """
     loss = spec.scalar_loss()
-    offset, majority = spec.several and loss.has_offset, spec.several and loss.rule == "classes"
-    others = {"stack": spec.stacked, "offset": offset, "majority": majority, "coin": spec.coin}
-    return (*(f"{h:g}" for h in spec.scales), *(name for name, present in others.items() if present))
+    of_labels = spec.several and not loss.has_classes
+    present = {
+        "scores": spec.stacked,
+        "columns": spec.dense,
+        "drift": spec.stacked,
+        "offset": of_labels and loss.rule != "classes",
+        "majority": of_labels and loss.rule == "classes",
+        "coin": spec.coin,
+    }
+    others = (name for name, is_present in present.items() if is_present and name not in spec.dropped_experts)
+    return (*(f"{h:g}" for h in spec.scales), *others)
 
 
 def mixture_of(state: State, spec: Spec) -> Mixture | None:
-    """The mixture that the arrays of an engine describe; None when there is nothing to mix."""
+    """Return the mixture that the arrays of an engine describe; None when there is nothing to mix."""
     names = experts_of(spec)
     n = len(names)
     if n == 1:
@@ -68,7 +80,7 @@ def mixture_of(state: State, spec: Spec) -> Mixture | None:
 def leader_of(state: State, count: int) -> int:
     """The scale with the smallest total loss, the first of equals.
 
-    Not the one with the largest weight: where the stack has nearly all of it, the weights of the scales are noise.
+    Not the one with the largest weight: where another expert has nearly all of it, the weights of scales are noise.
     """
     return int(np.argmin(state["totals"][:count]))
 
@@ -89,25 +101,25 @@ def rates_of(state: State, spec: Spec, progress: LossTotals) -> dict[str, Any] |
 
 
 def _guaranteed(state: State, spec: Spec, rows: int, scale: float) -> float | None:
-    """The proved excess of the mixture over a scale, with the log loss."""
+    """Return the proved excess of the mixture over a scale: a number for the log loss and for classes.
+
+    A dropped expert leaves its weight to the others, so that the bound holds for these as before.
+    """
     if spec.scalar_loss().has_units:
         return None
-    handed = 1.0 + math.log(max(1.0, rows / 1024))
-    experts = len(experts_of(spec)) + len(spec.retired) + spec.coin_retired
+    start = replace(spec, dropped_experts=(), coin=spec.coin or "coin" in spec.dropped_experts)
+    others = experts_of(start)[len(spec.scales) :]
+    scales = {h: _first_weight(h) for h in (*spec.scales, *spec.retired)}
+    whole = math.fsum(scales.values()) + math.fsum(_FIRST_WEIGHTS[name] for name in others)
+    largest = float(state["facts"][_LARGEST_WEIGHT])
     # A row that weighs more than all before it makes the weights more equal, as if they had begun so.
-    largest, first = float(state["facts"][0]), _first_weight(spec, scale)
-    return -math.log(first) + (largest - 1.0) * math.log(experts) + largest * handed
+    own = (largest - 1.0) * math.log(len(scales) + len(others)) - math.log(scales[scale] / whole)
+    return own + largest * (1.0 + math.log(max(1.0, rows / 1024)))
 
 
-def _first_weight(spec: Spec, scale: float) -> float:
-    """The weight that a scale had before the first row: docs/scales.md."""
-    scales = [*spec.scales, *spec.retired]
-    has_coin = spec.coin or spec.coin_retired
-    others = float(spec.stacked + has_coin)
-    if not has_coin:
-        return 1.0 / (len(scales) + others)
-    weights = {h: 2.0 / (1.0 + (math.log(h / _USUAL_SCALE) / _USUAL_WIDTH) ** 2) for h in scales}
-    return weights[scale] / (math.fsum(weights.values()) + others)
+def _first_weight(scale: float) -> float:
+    """Return the weight of a scale before the first row, not yet divided by that of all experts: docs/scales.md."""
+    return 2.0 / (1.0 + (math.log(scale / _USUAL_SCALE) / _USUAL_WIDTH) ** 2)
 
 
 def restart(state: State, experts: int, part: float, *, is_log_loss: bool) -> None:
@@ -119,7 +131,8 @@ def restart(state: State, experts: int, part: float, *, is_log_loss: bool) -> No
     if experts == 0:
         return
     # The loss that lowers a weight by a factor of e: the largest weight of a row, or what AdaHedge came to.
-    heat = float(state["facts"][0]) if is_log_loss else float(state["hedge"][_LARGEST_GAP]) / math.log(experts)
+    facts = state["facts"].tolist()
+    heat = facts[_LARGEST_WEIGHT] if is_log_loss else facts[_LARGEST_GAP] / math.log(experts)
     first = state["w"][:experts].tolist()
     totals = [part * total for total in state["totals"][:experts].tolist()]
     own = [math.exp((min(totals) - total) / heat) for total in totals] if heat > 0.0 else first  # none differed so far
@@ -130,30 +143,56 @@ def restart(state: State, experts: int, part: float, *, is_log_loss: bool) -> No
     state["w"][:experts] = [half * a + (1.0 - half) * b for a, b in zip(first, own, strict=True)]
 
 
-def next_review(rows: int, *, coin: bool = False) -> int:
-    """The next number of rows learned at which it is decided whether scales, or the coin, are dropped.
+def may_drop(spec: Spec) -> bool:
+    """Return whether a long run may drop scales or other experts of this mixture."""
+    return len(spec.scales) > WINDOW or _may_drop_experts(spec)
 
-    >>> next_review(5), next_review(2**17), next_review(5, coin=True)
-    (131072, 262144, 16384)
+
+def _may_drop_experts(spec: Spec) -> bool:
+    return not set(DROPPABLE).isdisjoint(experts_of(spec))
+
+
+def next_review(rows: int, spec: Spec) -> int:
+    """Return the next number of learned rows at which it is decided whether scales or other experts are dropped.
+
+    >>> next_review(5, Spec(scale=(0.1, 1.0))), next_review(2**14, Spec(scale=(0.1, 1.0))), next_review(5, Spec())
+    (16384, 32768, 131072)
     """
-    return max(min(FIRST_ROW, FIRST_COIN_ROW) if coin else FIRST_ROW, 1 << rows.bit_length())
+    first = min(FIRST_ROW, FIRST_DROP_ROW) if _may_drop_experts(spec) else FIRST_ROW
+    return max(first, 1 << rows.bit_length())
 
 
 def is_review(rows: int) -> bool:
-    """Whether it is decided now: at powers of two, from `FIRST_ROW` on."""
+    """Return whether scales may be dropped now: at powers of two, from `FIRST_ROW` on."""
     return rows >= FIRST_ROW and rows & (rows - 1) == 0
 
 
-def has_lost(mixture: Mixture, rows: int) -> bool:
-    """Whether the coin, the last expert, can be dropped now: its loss is more than 1 % above that of the best expert.
+def losers_of(state: State, spec: Spec, rows: int) -> tuple[str, ...]:
+    """Return the names of the experts that a run drops after this number of rows, at powers of two."""
+    if rows < FIRST_DROP_ROW or rows & (rows - 1) != 0:
+        return ()
+    names = experts_of(spec)
+    octave, without = (state[name][_LATEST_OCTAVE, : len(names)].tolist() for name in ("octave", "without"))
+    return losers(names, octave, without, float(state["octave_loss"][_LATEST_OCTAVE]))
 
-    >>> has_lost(Mixture(("0.1", "1", "coin"), (0.5, 0.5, 0.0), (10.0, 9.0, 9.2)), 2**14)
-    True
+
+def losers(names: Sequence[str], octave: Sequence[float], without: Sequence[float], mixture: float) -> tuple[str, ...]:
+    """Return the names of the experts to drop, by their losses over the rows since the last power of two.
+
+    `octave` has the loss of each expert, `without` that of the mixture without it, and `mixture` is the loss of the
+    mixture. All experts that are more than 1 % behind the best other one are dropped, or else the first one without
+    which the mixture would have lost less than 0.1 % more.
+
+    >>> losers(("0.1", "1", "columns", "coin"), (10.0, 9.0, 8.0, 8.5), (0.0, 0.0, 9.5, 8.2), 8.0)
+    ('coin',)
+    >>> losers(("0.1", "1", "columns", "coin"), (10.0, 9.0, 8.0, 8.05), (0.0, 0.0, 9.5, 8.001), 8.0)
+    ('coin',)
     """
-    if rows < FIRST_COIN_ROW or rows & (rows - 1) != 0:
-        return False
-    best = min(mixture.losses[:-1])
-    return mixture.losses[-1] - best > COIN_TOLERANCE * abs(best)
+    places = {name: names.index(name) for name in DROPPABLE if name in names}
+    best = {j: min(loss for i, loss in enumerate(octave) if i != j) for j in places.values()}
+    behind = tuple(name for name, j in places.items() if octave[j] - best[j] > BEHIND * abs(best[j]))
+    most = mixture + NEEDED * abs(mixture) if mixture < 0.0 else (1.0 + NEEDED) * mixture
+    return behind or tuple(name for name, j in places.items() if without[j] < most)[:1]
 
 
 def window_of(state: State, count: int, rows: int) -> int | None:
@@ -167,18 +206,3 @@ def window_of(state: State, count: int, rows: int) -> int | None:
     *sums, everything = state["windows"][LATEST].tolist()
     least = min(sums)
     return sums.index(least) if least <= TOLERANCE * everything else None
-
-
-def move(old: State, new: State, first: int, before: int, count: int) -> None:
-    """Carry the state of a mixture of `before` scales over to one with `count` of them, from number `first` on."""
-    others = range(before, len(old["u"]))  # columns of the stack that are no scales
-    columns = [*range(first, first + count), *others]
-    new["P"][...], new["u"][...] = old["P"][np.ix_(columns, columns)], old["u"][columns]
-    for name in new.keys() & {"facts", "hedge", "labels"}:
-        new[name][...] = old[name]
-    kept = [*range(first, first + count), *range(before, len(old["w"]))]
-    for name in new.keys() & {"w", "totals", "seen"}:
-        new[name][...] = old[name][kept]
-    total, kept_experts = np.add.accumulate(new["w"])[-1], len(kept)  # a sum in order, whatever NumPy's version
-    # Those that stay may have had no weight at all: then they begin anew with equal weights.
-    new["w"][:kept_experts] = new["w"][:kept_experts] / total if total > 0 else 1.0 / kept_experts

@@ -21,9 +21,10 @@ LARGEST_DIM = 2**32
 MOST_SCALES = 16
 MOST_CLASSES = 10_000
 # Fields that are written only where they are on.
-_OPTIONAL = ("coin", "dense", "retired_row", "coin_retired", "classes", "bounds", "calibrate")
+_OPTIONAL = ("coin", "dense", "retired_row", "dropped_experts", "classes", "bounds", "calibrate")
 _OFF: tuple[Any, ...] = (False, 0, (), [], "none")
-MOST_DENSE_CLASSES = 256  # with more, the dense columns would take too much memory and time
+DROPPABLE = ("columns", "coin", "drift")  # experts, in the order in which the mixture does without them
+MOST_COLUMN_CLASSES = 256  # with more, the columns would take too much memory and time
 AUTO = (0.02, 0.057, 0.16, 0.45, 1.28, 3.6, 10.0, 29.0)  # measured: docs/scales.md
 BETA = 0.3  # with several scales
 
@@ -69,7 +70,7 @@ class Spec:
     dense: bool = False
     retired: tuple[float, ...] = ()
     retired_row: int = 0
-    coin_retired: bool = False
+    dropped_experts: tuple[str, ...] = ()
     classes: int = 0
     bounds: tuple[Bound, ...] = ()
     calibrate: str = "none"
@@ -96,7 +97,7 @@ class Spec:
                 option=("lower", "upper"),
             )
         settle("bounds", parse_bounds(self.bounds))
-        for name in ("intercept", "float64", "coin", "dense", "coin_retired"):
+        for name in ("intercept", "float64", "coin", "dense"):
             settle(name, _flag(f"{name}=", getattr(self, name)))
         check_value("seed", self.seed)
         check_value("calibrate", self.calibrate)
@@ -108,15 +109,14 @@ class Spec:
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
                 stacked = " with a stack" if name == "dense" else ""
-                classes = f"at most {MOST_DENSE_CLASSES} classes" if name == "dense" else "no loss of several classes"
+                classes = f"at most {MOST_COLUMN_CLASSES} classes" if name == "dense" else "no loss of several classes"
                 raise InvalidInput(
                     f"{name}= needs several scales{stacked}, no penalty, no bound and {classes},"
                     f" got loss={self.loss}, scale={self.scale!r:.40}, l1={self.l1}, l2={self.l2}, lower={self.lower},"
                     f" upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
                 )
-        if self.coin_retired and (self.coin or not self.may_add("coin")):
-            raise InvalidInput("coin_retired= needs a model that may have a coin and has none, got another; drop it.")
+        settle("dropped_experts", _dropped(self.dropped_experts))
         settle("retired", _retired(self.retired, self.scales))
         if self.retired and not self.several:
             raise InvalidInput(f"retired= needs several scales that stayed, got {self.retired!r} with one; drop it.")
@@ -141,7 +141,7 @@ class Spec:
     def may_add(self, name: str) -> bool:
         """Whether `coin` or `dense` can be on: their weights know no penalty and no bound."""
         mixed = self.stacked if name == "dense" else self.several
-        fits = self.classes <= (MOST_DENSE_CLASSES if name == "dense" else 0)
+        fits = self.classes <= (MOST_COLUMN_CLASSES if name == "dense" else 0)
         return mixed and self.l1 == 0.0 and self.l2 == 0.0 and not self.bounded and fits
 
     @property
@@ -234,6 +234,15 @@ def _retired(value: object, scales: tuple[float, ...]) -> tuple[float, ...]:
     if not rising or set(left) & set(scales) or len(left) + len(scales) > MOST_SCALES:
         raise InvalidInput(f"retired= needs other scales than those in use, got {left!r:.80}; leave it out for none.")
     return left
+
+
+def _dropped(value: object) -> tuple[str, ...]:
+    names = tuple(value) if isinstance(value, tuple | list) else ()
+    if not isinstance(value, tuple | list) or set(names) - {*DROPPABLE} or len({*names}) != len(names):
+        raise InvalidInput(
+            f"dropped_experts= needs names among {', '.join(DROPPABLE)}, each once, got {value!r:.60}; leave it out."
+        )
+    return names
 
 
 def _option(name: str, value: float) -> float:

@@ -28,9 +28,8 @@ _NONE = np.empty(0, np.uint32)
 _FEW = 4  # times as many cells in a table make a list of cells worth it
 _CELLS = 1 << 14  # put together at a time
 _LARGEST = 1e200  # of any number; rows within their limits make none above 1e130
-_LARGEST_STACK = 1e30  # no weight of a stack with the log loss gets near it
+_LARGEST_WEIGHT = 1e30  # no weight of a Newton expert with the log loss gets near it
 _LENT = 0.3  # to each coordinate of the coin
-_LARGEST_P = 0.25 * (1 + 1e-9)  # the diagonal begins at 1/4 and only falls, and what it loses bounds the others
 
 
 def tensors_of(engine: Engine, part: float = 0.5) -> dict[str, Tensor]:
@@ -179,15 +178,15 @@ def _shares(a: NDArray[Any], t: Tensors) -> bool:
 
 
 def _coefficients(a: NDArray[Any], t: Tensors) -> bool:
-    """The weights of a stack. Counts of 0 and then of 1e-150 make them any size: a slope is in units of the labels."""
-    return bool((np.abs(a) <= (_LARGEST if LABELS in t else _LARGEST_STACK)).all())
+    """The weights of a Newton expert. Counts of 0 and then of 1e-150 make them any size: a slope is in units of the labels."""
+    return bool((np.abs(a) <= (_LARGEST if LABELS in t else _LARGEST_WEIGHT)).all())
 
 
-def _inverse(a: NDArray[Any], _: Tensors) -> bool:
-    """Symmetric matrices, one below the other, with a positive diagonal: those of a stack begin at 1/4 and fall."""
-    P = a.reshape(-1, a.shape[1], a.shape[1]) if a.shape[1] else a.reshape(0, 0, 0)
+def _inverse(a: NDArray[Any], t: Tensors) -> bool:
+    """Symmetric matrices with a positive diagonal, one or one for each class."""
+    P = a if a.ndim == 3 else a[np.newaxis]
     diagonal = np.diagonal(P, axis1=1, axis2=2)
-    return bool((P.transpose(0, 2, 1) == P).all() and (diagonal > 0).all() and (np.abs(P) <= _LARGEST_P).all())
+    return _moderate(a, t) and bool((P.transpose(0, 2, 1) == P).all() and (diagonal > 0).all())
 
 
 def _tallies(a: NDArray[Any], t: Tensors) -> bool:
@@ -251,19 +250,33 @@ def _coin(a: NDArray[Any], t: Tensors) -> bool:
 
 
 def _own_coin(a: NDArray[Any], t: Tensors) -> bool:
-    """The coin of the intercept, a largest slope of at least 1, and the weights of labels of both classes."""
-    return _coin(a[np.newaxis, :4], t) and bool(a[4] >= 1.0) and _nonnegative(a[5:], t)
+    """The coin of the intercept, and a largest slope of at least 1."""
+    return _coin(a[np.newaxis, :4], t) and bool(a[4] >= 1.0) and _moderate(a, t)
 
 
 def _columns(a: NDArray[Any], t: Tensors) -> bool:
-    """Dense columns: slots that were learned, each once; the first ones, which the stack sees, have a deviation."""
-    slots = a[:, 0]
-    if not _moderate(a, t) or (a[:, [2, 3, 5]] < 0).any() or len(np.unique(slots)) != len(slots):
-        return False
-    known = t["slots"] if "slots" in t else np.flatnonzero(t["N"] > 0)
-    own = 1 if "dense.class_u" in t else len(t["mixture.u"]) + 1
-    active = max(Engine.columns_of(t)[1] - own, 0)
-    return bool(np.isin(slots, known).all() and (a[:active, 2] > 0).all())
+    """Columns: a slot plus one, or 0 where there is none, each once; a mean; a deviation above 0 where there is a slot."""
+    slots = a[a[:, 0] > 0, 0]
+    return _moderate(a, t) and _each_once(slots) and bool(((a[:, 2] > 0) == (a[:, 0] > 0)).all())
+
+
+def _watched(a: NDArray[Any], t: Tensors) -> bool:
+    """Features that are counted: a slot, each once, and at least one row; sums of squares of at least 0."""
+    return _moderate(a, t) and _each_once(a[:, 0]) and bool((a[:, 1] >= 1).all() and (a[:, 3] >= 0).all())
+
+
+def _each_once(slots: NDArray[Any]) -> bool:
+    return bool((slots >= 0).all() and (slots <= 2.0**32).all()) and len(np.unique(slots)) == len(slots)
+
+
+def _facts(a: NDArray[Any], t: Tensors) -> bool:
+    """AdaHedge's gaps, a loss, the largest weight of a row, which is at least 1, and the lead over the majority."""
+    return _nonnegative(a, t) and bool(a[3] >= 1.0)
+
+
+def _odds(a: NDArray[Any], t: Tensors) -> bool:
+    """The weights of negative and positive labels, and the largest weight of a row, which is at least 1."""
+    return _nonnegative(a, t) and bool(a[2] >= 1.0)
 
 
 # By name, or by a pattern: the first that fits.
@@ -286,14 +299,19 @@ ARRAYS: Mapping[str, Rule] = {
     **dict.fromkeys(("R", "s", "kappa"), _nonnegative),
     # The mixture.
     "mixture.w": _shares,
-    "mixture.facts": lambda a, t: _finite(a, t) and bool((a >= (1.0, 0.0, 0.0)).all()),
-    "mixture.hedge": _nonnegative,
+    "mixture.facts": _facts,
+    "labels.odds": _odds,
     "mixture.sums": _finite,
-    "dense.rows": _nonnegative,
-    "dense.columns": _columns,
-    # Newton's method on the scores of experts: its weights and the inverse of its curvature.
-    "*.*u": _coefficients,
-    "*.*P": _inverse,
+    "columns.rows": _nonnegative,
+    "columns.facts": _columns,
+    "columns.table": _watched,
+    # Newton experts: their weights, the inverse of the curvature, and the mean loss of those that need it.
+    "newton_*.u": _coefficients,
+    "columns.W": _coefficients,
+    "newton_*.P": _inverse,
+    "columns.Q": _inverse,
+    "newton_*.loss": _nonnegative,
+    "newton_*.variance": _nonnegative,
     "*": _moderate,
 }
-MIXED = ("mixture.", "dense.")  # how the arrays begin that rows of an earlier pass leave as they are
+MIXED = ("mixture.", "newton_", "columns.")  # how the arrays begin that rows of an earlier pass leave as they are

@@ -47,7 +47,7 @@ class ScalarLoss:
     rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
     tau: float | None = None  # of the quantile loss
     one_vs_rest: bool = False  # whether each class is learned against all others
-    stack_gain: float = 1.0  # of the coefficients of a stack, as in src/core/learners/losses.cpp
+    stack_gain: float = 1.0  # of the coefficients of a stack, as in src/core/learn/losses.cpp
     unit: str = ""
     explanation: str = ""
 

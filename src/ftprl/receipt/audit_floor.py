@@ -9,7 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
+from ftprl.linear.mixture import experts_of
 from ftprl.receipt.replay import Replay
+from ftprl.receipt.replay_arrays import FACTS, FIRST_WEIGHTS
 
 E = 2.0**-53
 
@@ -91,21 +93,18 @@ def _last_above(lines: list[dict[str, float]], norm: str, level: float) -> float
 
 
 def audited_rates(replay: Replay) -> dict[str, Any] | None:
-    """The best scale with its loss, and what the mixture is guaranteed to lose at most to it."""
+    """Return the best scale with its loss, and what the mixture is guaranteed to lose at most to it."""
     spec, state = replay.spec, replay.state
     if not spec.several:
         return None
     totals = state["totals"].tolist()[: len(spec.scales)]
     k, T, promised = totals.index(min(totals)), float(replay.tallies[2]), None
     if not spec.scalar_loss().has_units:
-        all_scales, coin = list(spec.scales) + list(spec.retired), spec.coin or spec.coin_retired
-        experts, heaviest = len(all_scales) + spec.stacked + coin, float(state["facts"][0])
-        started = 1.0 / experts  # the weight of the best scale before the first row
-        if coin:
-            parts = [2.0 / (1.0 + (math.log(h / 0.2) / 1.5) ** 2) for h in all_scales]
-            started = parts[k] / (sum(parts) + spec.stacked + coin)
-        promised = 1.0 + (math.log(T / 1024) if T > 1024 else 0.0)
-        promised = heaviest * promised + math.log(1.0 / started) + (heaviest - 1.0) * math.log(experts)
+        prior = [2.0 / (1.0 + (math.log(h / 0.2) / 1.5) ** 2) for h in (*spec.scales, *spec.retired)]
+        prior += [FIRST_WEIGHTS.get(name, 1.0) for name in (*experts_of(spec)[len(totals) :], *spec.dropped_experts)]
+        heaviest = float(state["facts"][FACTS.index("largest_weight")])
+        promised = heaviest * (1.0 + (math.log(T / 1024) if T > 1024 else 0.0))
+        promised += math.log(sum(prior) / prior[k]) + (heaviest - 1.0) * math.log(len(prior))
     dropped = {"dropped": list(spec.retired), "dropped_row": spec.retired_row}
     numbers = {"scale": spec.scales[k], "loss": totals[k], "mixture": float(replay.tallies[0])}
     return numbers | dropped | {"guaranteed": promised}

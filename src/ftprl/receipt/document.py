@@ -15,6 +15,7 @@ from ftprl.data.files import is_receipt, mistaken, shown
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.content import MOST_LABEL, PROVENANCE, READING_OF_RECEIPT, SPEC
+from ftprl.linear.mixture import DROPPABLE
 from ftprl.linear.spec import MOST_CLASSES
 from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.provenance import Provenance, provenance_of
@@ -33,7 +34,7 @@ from ftprl.schema import (
     whole,
 )
 
-FORMAT, FORMAT_VERSION = "ftprl-receipt", 6
+FORMAT, FORMAT_VERSION = "ftprl-receipt", 7
 LARGEST = 256_000_000  # bytes of a receipt that is read
 FIELDS = {
     "calibration": CALIBRATION,
@@ -49,10 +50,10 @@ FIELDS = {
     "version": version,
     **PROVENANCE,
 }
-# Of models that began with a coin: whether it was dropped. Of several classes: their labels, and whether all of them
-# were known before the first row.
+# Of models with several scales: the experts that were dropped and are no scales. Of several classes: their labels, and
+# whether all of them were known before the first row.
 OPTIONAL = {
-    "coin_retired": flag,
+    "dropped_experts": listed(one_of(*DROPPABLE), len(DROPPABLE)),
     "classes": listed(either(number(), class_label(MOST_LABEL)), MOST_CLASSES),
     "declared_classes": flag,
 }
@@ -74,11 +75,9 @@ def digest(receipt: Mapping[str, Any]) -> str:
 
 
 def first_spec(spec: Spec) -> Spec:
-    """The settings that a run began with: all its scales, and the coin if there was one."""
-    scales = tuple(sorted((*spec.scales, *spec.retired)))
-    return replace(
-        spec, scale=scales, retired=(), retired_row=0, coin=spec.coin or spec.coin_retired, coin_retired=False
-    )
+    """Return the settings that a run began with: all its scales and experts."""
+    scales, coin = tuple(sorted((*spec.scales, *spec.retired))), spec.coin or "coin" in spec.dropped_experts
+    return replace(spec, scale=scales, retired=(), retired_row=0, coin=coin, dropped_experts=())
 
 
 def spec_to_dict(spec: Spec) -> dict[str, Any]:
@@ -103,8 +102,8 @@ def facts_of(model: Model) -> Document:
         "calibration": None if bins is None else bins.tolist(),
         **record.to_dict(),
     }
-    if first_spec(model.spec).coin:
-        facts["coin_retired"] = model.spec.coin_retired
+    if model.spec.several:
+        facts["dropped_experts"] = list(model.spec.dropped_experts)
     if model.class_table is not None:
         facts |= {"classes": list(model.class_table.labels), "declared_classes": model.class_table.declared}
     made: Document = json.loads(canonical(facts))  # lists throughout, as a reader of JSON gets them

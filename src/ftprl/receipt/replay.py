@@ -1,7 +1,7 @@
 """A run learned again, row by row, by the compiled replay (src/core/replay), which shares no code with the learner.
 
-What is here is bookkeeping: where cells are stored, which rows can be learned at once, and when scales or the coin are
-dropped and classes join.
+What is here is bookkeeping: where cells are stored, which rows can be learned at once, and when scales or other
+experts are dropped and classes join.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from numpy.typing import NDArray
 
 from ftprl._core import CompiledReplay
 from ftprl.data import Batch
-from ftprl.linear.mixture import WINDOW, has_lost, is_review, leader_of, mixture_of, next_review, window_of
+from ftprl.linear.mixture import experts_of, leader_of, next_review
 from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.receipt.bounds_replay import BoundChange, BoundReplay
 from ftprl.receipt.coordinates import AT_ONCE, Coordinates, played
-from ftprl.receipt.replay_arrays import LABELS, MIXTURE, ReplayArrays
+from ftprl.receipt.replay_arrays import LABELS, WINDOW, ReplayArrays
+from ftprl.receipt.replay_drops import dropped_experts, kept_scales
 
 Vector = NDArray[np.float64]
-_SETTINGS = ("loss", "tau", "beta", "l1", "l2", "lower", "upper", "intercept", "float64", "stacked", "coin", "dense")
+_SETTINGS = ("loss", "tau", "beta", "l1", "l2", "lower", "upper", "intercept", "float64")
 
 
 def settings_of(spec: Spec) -> dict[str, Any]:
-    """The settings of a model as the compiled replay takes them."""
-    return {**{name: getattr(spec, name) for name in _SETTINGS}, "scales": list(spec.scales)}
+    """Return the settings of a model as the compiled replay takes them."""
+    experts = {"scales": list(spec.scales), "experts": list(experts_of(spec)), "coin_input": True}
+    return {name: getattr(spec, name) for name in _SETTINGS} | experts
 
 
 @final
@@ -36,19 +38,20 @@ class Replay:
     """A learner for `verify`, whose state has the names that it has in an `Engine`.
 
     With several classes `known` of them have a column from the start; any other loss has one column, its score. With
-    `retire` scales and the coin are dropped where the learner drops them.
+    `retire` scales and other experts are dropped where the learner drops them. Only tests switch `coin_input` off,
+    and then the Newton experts do not see the score of the coin.
     """
 
     receipt = True
 
-    def __init__(self, spec: Spec, *, retire: bool, known: int = 0) -> None:
-        self.spec, self.retire, self.known = spec, retire, known
+    def __init__(self, spec: Spec, *, retire: bool, known: int = 0, coin_input: bool = True) -> None:
+        self.spec, self.retire, self.known, self._coin_input = spec, retire, known, coin_input
         self.loss = spec.scalar_loss()
         # Where a slot's cell is stored; 0 means nowhere yet.
         self._cell_number, self._met = np.zeros(spec.dim, np.int32), 1
         self._bounds = BoundReplay(spec) if spec.bounds else None
         self._has_met = False  # names are met before rows are learned
-        self.arrays = ReplayArrays(spec, len(self.copies))
+        self.arrays = ReplayArrays(spec, len(self.copies), coin_input=coin_input)
 
     # ---- the state that a certificate is computed from ----
 
@@ -72,8 +75,8 @@ class Replay:
     @property
     def state(self) -> Mapping[str, Vector]:
         """The mixture, by name; one scale is its only expert."""
-        alone = {"w": np.ones(1), "totals": self.tallies[:1]}
-        return self.arrays.named(MIXTURE) if "w" in self.arrays else alone
+        mixture = {name[8:]: array for name, array in self.arrays.all.items() if name.startswith("mixture.")}
+        return mixture or {"w": np.ones(1), "totals": self.tallies[:1]}
 
     @property
     def tallies(self) -> Vector:
@@ -221,6 +224,7 @@ class Replay:
 
     def _core(self, known_before: int) -> CompiledReplay:
         settings = {"copies": self.copies.tolist(), "known_before": known_before, "known": self.known}
+        settings["coin_input"] = self._coin_input
         return CompiledReplay(settings_of(self.spec) | settings, self.arrays.all)
 
     def _learn(self, batch: Batch, out: Vector) -> None:
@@ -251,7 +255,7 @@ class Replay:
             count = int(new[0]) if len(new) else count
         if self.retire and self.spec.several:
             rows = int(self.tallies[2])
-            missing = next_review(rows, coin=self.spec.coin) - rows
+            missing = next_review(rows, self.spec) - rows
             ends = np.flatnonzero(learned[:count])[:missing]
             count = int(ends[-1]) + 1 if len(ends) == missing else count
         return count
@@ -259,7 +263,7 @@ class Replay:
     def _add_classes(self, known: int) -> None:
         """Let so many classes be known; a new one starts as those that were not."""
         before, self.known = len(self.copies), known
-        self.arrays.add_columns(len(self.copies) - before)
+        self.arrays.add_classes(len(self.copies) - before)
 
     def _number_cells(self, slots: NDArray[np.uint32]) -> None:
         """Give a place to cells that have none; `slots` are distinct."""
@@ -270,23 +274,22 @@ class Replay:
             self.arrays.double_cells()
 
     def _review(self) -> None:
-        """At some numbers of rows the coin or some scales may be dropped."""
-        rows = int(self.tallies[2])
-        if not self.retire:
+        """Drop experts and scales, at the numbers of rows at which that is decided."""
+        if not self.retire or not self.spec.several:
             return
-        if self.spec.coin and (mixture := mixture_of(self.state, self.spec)) is not None and has_lost(mixture, rows):
-            self.spec = replace(self.spec, coin=False, coin_retired=True)
-            self.arrays.drop_coin()
-        if is_review(rows):
-            self._drop_scales(rows)
+        rows, names = int(self.tallies[2]), experts_of(self.spec)
+        for name in dropped_experts(self.state, names, rows):
+            self.arrays.drop_expert(name, experts_of(self.spec).index(name), len(self.spec.scales))
+            dropped = (*self.spec.dropped_experts, name)
+            self.spec = replace(self.spec, coin=self.spec.coin and name != "coin", dropped_experts=dropped)
+        first = kept_scales(self.state, len(self.spec.scales), rows)
+        if first is not None:
+            self._drop_scales(first, rows)
 
-    def _drop_scales(self, rows: int) -> None:
-        """Drop all but four neighbouring scales, if these do as well as all of them."""
+    def _drop_scales(self, first: int, rows: int) -> None:
+        """Drop all scales but four neighbours, from number `first` on."""
         scales = self.spec.scales
-        first = window_of(self.state, len(scales), rows) if len(scales) > WINDOW else None
-        if first is None:
-            return
         kept = scales[first : first + WINDOW]
         retired = tuple(sorted({*self.spec.retired, *scales} - {*kept}))
         self.spec = replace(self.spec, scale=kept, retired=retired, retired_row=rows)
-        self.arrays.drop_scales(first)
+        self.arrays.drop_scales(len(scales), first)

@@ -20,7 +20,7 @@ from ftprl.receipt.caveats import notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
 from ftprl.receipt.digest import BatchDigest
-from ftprl.receipt.document import Document, first_spec
+from ftprl.receipt.document import Document
 from ftprl.receipt.learned_data import LearnedData, Part
 from ftprl.receipt.ledger import Certifiable
 from ftprl.receipt.printed import four_answers
@@ -286,8 +286,9 @@ class Replaying:
         checks += compare("runs", self.stated["runs"], self.runs, {})
         if self.classes is not None:
             checks += compare("classes", self.stated["classes"], list(self.classes.labels), {})
-        if first_spec(self.replay.spec).coin or "coin_retired" in self.stated:
-            checks += compare("coin_retired", self.stated.get("coin_retired"), self.replay.spec.coin_retired, {})
+        if self.replay.spec.several or "dropped_experts" in self.stated:
+            dropped = list(self.replay.spec.dropped_experts)
+            checks += compare("dropped_experts", self.stated.get("dropped_experts"), dropped, {})
         return checks + compare("retired", self.stated["retired"], list(self.replay.spec.retired), {})
 
     def _totals(self) -> dict[str, float]:

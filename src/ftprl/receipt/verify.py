@@ -25,13 +25,21 @@ from ftprl.receipt.learned_data import LearnedData
 from ftprl.receipt.printed import answer_lines
 from ftprl.receipt.provenance import Provenance
 from ftprl.receipt.replay import Replay
-from ftprl.receipt.replay_arrays import ACTIVE, OWN
 from ftprl.receipt.replayed_runs import Replaying
 from ftprl.runlog.answers import Answer
 
 Vector = NDArray[np.float64]
 WEIGHTS = 1e-6  # of a weight, or of 1: for weights of another machine
 SHOWN = 5  # failed checks that are printed
+_LEARNED = {  # by the experts, besides the cells; in the model file and in the replay
+    "mixture": "mixture.w",
+    "scores": "newton_A.u",
+    "columns": "newton_B.u",
+    "columns of classes": "columns.W",
+    "drift": "newton_D.u",
+    "drift of classes": "newton_D.bias",
+    "coin's intercept": "coin.intercept",
+}
 
 
 @final
@@ -187,28 +195,17 @@ def _check_learned(name: str, theirs: Vector, ours: Vector) -> Check:
 
 
 def _mixed(model: Model, replay: Replay) -> dict[str, tuple[Vector, Vector]]:
-    """What a mixture has learned besides the weights of its scales: by name, in the model and in the replay."""
-    if "w" not in replay.arrays:
-        return {}
-    engine, arrays, own, spec = model.engine, model.engine.saved_arrays, replay.arrays, replay.spec
-    none: Vector = np.zeros(0)
-    pairs = {"mixture": (np.asarray(arrays["mixture.w"]), own["w"])}
-    stack = np.asarray(arrays.get("dense.u", arrays.get("mixture.u", none)))
-    if "column_counts" in own and own["column_counts"][OWN] > 0:
-        dense = own["dense_u"][:, : int(own["column_counts"][[ACTIVE, OWN]].sum())]
-        if spec.classes:
-            pairs["dense columns"] = np.asarray(arrays.get("dense.class_u", none)), dense
-    else:
-        dense = own["u"][np.newaxis]
-    if spec.stacked:
-        pairs["stack"] = stack, own["u"] if spec.classes else dense[0]
-    if spec.coin or engine.spec.coin:
+    """Return what a mixture learned besides the weights of its scales: by name, in the model and in the replay."""
+    engine, theirs, ours, none = model.engine, model.engine.saved_arrays, replay.arrays, np.zeros(0)
+    pairs: dict[str, tuple[Vector, Vector]] = {}
+    for name, array in _LEARNED.items():
+        if array in ours or ("mixture.w" in ours and array in theirs):
+            own = ours.in_use(array) if array in ours else none
+            pairs[name] = np.asarray(theirs.get(array, none)), own
+    if "coin" in ours or engine.spec.coin:
         slots = replay.touched()
-        theirs = engine.parts_at(slots)["coin"].astype(float) if engine.spec.coin else none
-        pairs["coin"] = theirs, replay.parts_at(slots)["coin"].astype(float) if spec.coin else none
-        size = 5 if spec.scalar_loss().has_units else 7  # these count no labels
-        base = own["coin_base"][:size] if spec.coin else none
-        pairs["coin's intercept"] = np.asarray(arrays.get("coin.intercept", none)), base
+        coin = engine.parts_at(slots)["coin"].astype(float) if engine.spec.coin else none
+        pairs["coin"] = coin, replay.parts_at(slots)["coin"].astype(float) if "coin" in ours else none
     return pairs
 
 

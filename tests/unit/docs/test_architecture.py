@@ -73,7 +73,7 @@ def test_a_loss_is_shown_as_it_is(path: str, text: str) -> None:
 
 def test_a_loss_has_three_parts() -> None:
     """And no other file of the source knows it by its name."""
-    parts = {"src/ftprl/losses/table.py", "src/core/learners/losses.cpp", "src/core/replay/losses.cpp"}
+    parts = {"src/ftprl/losses/table.py", "src/core/learn/losses.cpp", "src/core/replay/losses.cpp"}
     assert {path for path, text in BLOCKS if "gamma" in text} == parts
     files = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".cpp", ".hpp", ".inl")]
     named = {str(path.relative_to(ROOT)) for path in files if '"gamma"' in path.read_text()}

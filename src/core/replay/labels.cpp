@@ -1,9 +1,8 @@
-// Labels in any unit: docs/labels.md, in the same order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "replay/replay.hpp"
+#include "replay/labels.hpp"
 
 namespace ftprl::replay {
 namespace {
@@ -38,11 +37,14 @@ double size_of(const Settings& s, double value, double score, double y) {
 
 }  // namespace
 
-double log_slope(double score, double y) {
-    const double v = -y * score;
-    if (v >= 0.0) return -y * (1.0 / (1.0 + std::exp(-v)));
-    const double e = std::exp(v);
-    return -y * (e / (1.0 + e));
+double LabelOdds::base_rate() const {
+    const double half = 0.5 * largest;
+    return std::log((positive + half) / (negative + half));
+}
+
+void LabelOdds::learn(double y, double weight) {
+    (y > 0.0 ? positive : negative) += weight;
+    largest = std::max(largest, weight);
 }
 
 LabelledRow learn_label(const Settings& s, LabelState& state, double y, double weight) {
@@ -57,11 +59,12 @@ LabelledRow learn_label(const Settings& s, LabelState& state, double y, double w
     return {learned, before.offset, before.unit, low, high, !first && state.unit != 0.0 && state.kappa >= least_kappa};
 }
 
-void begin_anew(LabelState& a, double y, double c) {
-    a.squares *= c / a.weight;
-    a.weight = c;
-    a.since = std::min(a.since, c);
-    a.mean = a.least = a.most = a.quantile = a.offset = a.low = a.high = y;
+double known_label(const Settings& s, const LabelState& labels, double y) {
+    if (!s.loss->has_offset()) return y;
+    if (s.loss->divides_rows()) return std::min(y, std::exp(labels.high));
+    const bool logs = s.loss->has_log_link();
+    const double low = logs ? std::exp(labels.low) : labels.low, high = logs ? std::exp(labels.high) : labels.high;
+    return std::min(std::max(y, low), high);
 }
 
 double start_of(const Settings& s, const LabelledRow& row, double score) {
@@ -70,17 +73,13 @@ double start_of(const Settings& s, const LabelledRow& row, double score) {
     return score < own ? own - beyond : own + beyond;
 }
 
-double implicit_slope(const Settings& s, const LabelState& state, double score, double y, double A) {
-    return s.loss->slope_after_step(state, score, y, A, s.quantile());
-}
-
 void add_row_sums(const Settings& s, const LabelState& state, const LabelledRow& row, double y, double weight,
                   double score, double slope, double prediction, double prediction_loss, double* sums, int stride) {
     const bool counts = s.loss->divides_rows();
     if (counts && state.unit == 0.0) return;
     const double over = counts ? 1.0 / state.unit : 1.0, own = cut(score, row.low, row.high);
     const Term term = s.loss->row_term(state, own, y, slope, s.quantile());
-    const double beyond = slope * (own - score), value = loss_value(s, own, y);
+    const double beyond = slope * (own - score), value = s.loss->value(own, y, s.quantile());
     const double label = s.loss->has_log_link() ? 0.0 : std::fabs(y);
     const double losses = size_of(s, value, own, y) + size_of(s, prediction_loss, prediction, y);
     const double spread = std::fabs(slope) * (std::fabs(own) + std::fabs(score) + std::fabs(row.offset) + label);

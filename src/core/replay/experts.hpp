@@ -1,0 +1,49 @@
+// The experts of a mixture: each scores a row before its label is known, and learns from it afterwards.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replay/columns.hpp"
+#include "replay/labels.hpp"
+#include "replay/settings.hpp"
+
+namespace ftprl::replay {
+
+// What the experts see of a row before its label.
+struct View {
+    const double* scores;              // of each lane
+    double offset, unit;               // of the labels
+    double low, high;                  // their range
+    double base;                       // the score of the offset
+    double coin;                       // the score of the coin
+    std::vector<double> inputs;        // of the Newton experts: of each lane, then the coin's
+    double columns[1 + MOST_COLUMNS];  // a 1, and the values of the columns
+    int used;                          // columns
+};
+
+// What they learn from it.
+struct Lesson {
+    const LabelState& labels;  // after the row
+    double y, weight;          // of several classes y is the number of the row's column
+    double unit;               // of the labels, after the row
+    double low, high;          // the hull of the ranges before and after the row
+};
+
+class Expert {
+public:
+    virtual ~Expert() = default;
+    // The score of the row, or of each column of classes.
+    virtual void score(const View& view, double* out) = 0;
+    // With several classes `p` are the chances that it gave them.
+    virtual void learn(const View&, const Lesson&, const double* /*p*/) {}
+    // What columns that leave, move or join change, and where the constant is among its inputs.
+    virtual std::vector<Regression> followers() const { return {}; }
+    virtual int constant() const { return 0; }
+};
+
+// All experts that settings name, in their order.
+std::vector<std::unique_ptr<Expert>> make_experts(const Settings& settings, const Arrays& arrays);
+
+}  // namespace ftprl::replay
