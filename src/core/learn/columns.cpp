@@ -88,8 +88,8 @@ void Columns::learn(const Rows& rows, const std::uint32_t* slots, std::int64_t r
 // ---- the features that are counted ----
 
 int Columns::column_of(std::uint32_t slot) const {
-    for (int j = 0; j < used_; ++j) {
-        if (facts_[j][COLUMN_SLOT] == static_cast<double>(slot) + 1.0) return j;
+    for (std::uint32_t at = hash_of(slot, COLUMN_BITS); columns_[at] != 0; at = (at + 1) % std::size(columns_)) {
+        if (facts_[columns_[at] - 1][COLUMN_SLOT] == static_cast<double>(slot) + 1.0) return columns_[at] - 1;
     }
     return -1;
 }
@@ -131,16 +131,26 @@ void Columns::forget() {
         }
         count_ = kept;
     }
-    index();
+    index_watched();
 }
 
-void Columns::index() {
+void Columns::index_watched() {
     std::fill(std::begin(index_), std::end(index_), static_cast<std::uint16_t>(0));
-    for (int i = 0; i < count_; ++i) {
-        const auto slot = static_cast<std::uint32_t>(watched_[i][WATCHED_SLOT]);
-        column_[i] = static_cast<std::int16_t>(column_of(slot));
-        place(slot, i);
+    for (int i = 0; i < count_; ++i) place(static_cast<std::uint32_t>(watched_[i][WATCHED_SLOT]), i);
+}
+
+// After a review, and where the numbers were put by somebody else.
+void Columns::index() {
+    std::fill(std::begin(columns_), std::end(columns_), static_cast<std::uint8_t>(0));
+    for (int j = 0; j < used_; ++j) {
+        if (facts_[j][COLUMN_SLOT] == 0.0) continue;
+        std::uint32_t at = hash_of(static_cast<std::uint32_t>(facts_[j][COLUMN_SLOT] - 1.0), COLUMN_BITS);
+        while (columns_[at] != 0) at = (at + 1) % std::size(columns_);
+        columns_[at] = static_cast<std::uint8_t>(j + 1);
     }
+    for (int i = 0; i < count_; ++i)
+        column_[i] = static_cast<std::int16_t>(column_of(static_cast<std::uint32_t>(watched_[i][WATCHED_SLOT])));
+    index_watched();
     is_indexed_ = true;
 }
 

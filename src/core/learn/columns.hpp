@@ -10,9 +10,7 @@
 
 namespace ftprl {
 
-constexpr int MOST_COLUMNS = 64;
-constexpr int COLUMN_STRIDE = MOST_COLUMNS + 4;  // of a row: a 1, the columns, and zeros
-constexpr int MOST_WATCHED = 1024;               // features that are counted at a time
+constexpr int MOST_WATCHED = 1024;  // features that are counted at a time
 
 // The slot of a column's feature, plus one, or 0 where there is none; the mean and deviation its values are counted in.
 enum ColumnFact { COLUMN_SLOT, CENTRE, DEVIATION, COLUMN_FACTS };
@@ -63,11 +61,12 @@ public:
     double& rows() { return rows_; }
 
 private:
-    static constexpr int INDEX_BITS = 12;
+    static constexpr int INDEX_BITS = 12, COLUMN_BITS = 8;
     int find(std::uint32_t slot, double value);
     int add(std::uint32_t slot, double value);
     void forget();
     void index();
+    void index_watched();
     int column_of(std::uint32_t slot) const;
     void standardise(const double* values, double* to) const;
     void place(std::uint32_t slot, int number);
@@ -78,7 +77,8 @@ private:
     double facts_[MOST_COLUMNS][COLUMN_FACTS] = {};
     double watched_[MOST_WATCHED][WATCHED_FACTS] = {};
     bool is_indexed_ = false;
-    std::int16_t column_[MOST_WATCHED] = {};             // of each feature that is counted; -1 for none
+    std::uint8_t columns_[std::size_t{1} << COLUMN_BITS];  // 1 + the number of a column, by a hash of its slot
+    std::int16_t column_[MOST_WATCHED] = {};               // of each feature that is counted; -1 for none
     std::uint16_t index_[std::size_t{1} << INDEX_BITS];  // 1 + the number of a feature, by a hash of its slot
 };
 

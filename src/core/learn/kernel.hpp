@@ -39,6 +39,8 @@ constexpr double LIMIT = 1e30;
 constexpr double SMALL_VALUE = 0x1p48;
 
 constexpr int MOST_SCALES = 16;
+constexpr int MOST_COLUMNS = 64;                 // that a Newton expert sees
+constexpr int COLUMN_STRIDE = MOST_COLUMNS + 4;  // of a row: a 1, the columns, and zeros
 
 // What a learner adds up from its first row on, one double each. The first three are the weighted loss, the
 // weight and the number of the rows learned; the others are kept with a receipt of one scale (the certificate that

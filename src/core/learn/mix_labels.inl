@@ -176,6 +176,7 @@ inline void learn_labelled_row(const MixPass& p, const RowFacts& f, std::int64_t
     const double mean = mean_of(s, m.w, n), loss = value_at(c, mean, y), base = least_loss(*c.loss, y);
     double l[MOST_EXPERTS];
     c.loss->values(s.expert, n, y, c.tau, l);
+    m.facts[LARGEST_WEIGHT] = most(m.facts[LARGEST_WEIGHT], f.weight);
     for (int j = 0; j < n; ++j) m.totals[j] += f.weight * l[j];
     add_octave(x, m, l, loss, base, f.weight);
     for (int i = 0; i < x.droppables; ++i) {

@@ -4,7 +4,6 @@
 // predict, and the coin. NEWTONS and the priors below are the only place of the learner that knows them by name.
 #pragma once
 
-#include "learn/columns.hpp"
 #include "learn/kernel.hpp"
 
 namespace ftprl {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "learn/classes.hpp"
+#include "learn/columns.hpp"
 #include "learn/mixture.hpp"
 
 namespace ftprl {
