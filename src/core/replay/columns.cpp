@@ -16,11 +16,11 @@ constexpr std::int64_t FIRST_CHANGE = 8;
 
 double Regression::project(const double* x, int n, double* Px) const {
     double terms[MOST_INPUTS];
-    for (int i = 0; i < n; ++i) {
-        Px[i] = 0.0;
-        for (int j = 0; j < n; ++j) Px[i] += entry(j, i) * x[j];
-        terms[i] = x[i] * Px[i];
+    std::fill(Px, Px + n, 0.0);
+    for (int j = 0; j < n; ++j) {
+        for (int i = 0; i < n; ++i) Px[i] += entry(j, i) * x[j];
     }
+    for (int i = 0; i < n; ++i) terms[i] = x[i] * Px[i];
     return std::max(in_fours(terms, n), 0.0);
 }
 
