@@ -54,12 +54,11 @@ public:
     virtual void score(const View& view, double* out) = 0;
     // With several classes `p` are the chances that it gave them.
     virtual void learn(const View&, const Lesson&, const double* /*p*/) {}
-    // What columns that leave, move or join change, and where the constant is among its inputs.
+    // What columns that leave, move or join change.
     virtual std::vector<Regression> followers() const { return {}; }
-    virtual int constant() const { return 0; }
 };
 
-// All experts that settings name, in their order.
+// All experts that settings name: the scales, the Newton experts, the offset and the coin.
 std::vector<std::unique_ptr<Expert>> make_experts(const Settings& settings, const Arrays& arrays);
 
 }  // namespace ftprl::replay
