@@ -228,6 +228,7 @@ constexpr NewtonKind NEWTON_KINDS[] = {{"scores", "newton_A", true, false, false
 
 std::vector<std::unique_ptr<Expert>> make_experts(const Settings& s, const Arrays& arrays) {
     std::vector<std::unique_ptr<Expert>> experts;
+    experts.reserve(s.experts.size());
     for (int k = 0; k < s.count(); ++k) experts.push_back(std::make_unique<ScaleExpert>(s, k));
     for (const NewtonKind& kind : NEWTON_KINDS) {
         if (s.has(kind.expert) && s.loss->has_classes())
