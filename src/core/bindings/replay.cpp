@@ -114,8 +114,8 @@ void check_cells(const CompiledReplay& self, const Column<std::int32_t>& cell, c
 // Predict rows, and learn them if `learns`. Beside each loss and prediction stand what the scores of the row were
 // counted from, and what its weight is multiplied by where losses are divided by the unit of the labels.
 void pass_rows(CompiledReplay& self, bool learns, const Column<std::int64_t>& indptr, const Column<std::int32_t>& cell,
-               const Column<double>& value, const Column<double>& y, const Column<double>& weight, Numbers losses,
-               Numbers predictions, Numbers offsets, Numbers shares) {
+               const Column<double>& value, const Column<double>& y, const Column<double>& weight,
+               const Numbers& losses, const Numbers& predictions, const Numbers& offsets, const Numbers& shares) {
     const auto rows = static_cast<std::int64_t>(y.size());
     check_length("losses", losses.size(), rows);
     check_length("predictions", predictions.size(), rows);

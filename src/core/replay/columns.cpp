@@ -16,11 +16,11 @@ constexpr std::int64_t FIRST_CHANGE = 8;
 
 double Regression::project(const double* x, int n, double* Px) const {
     double terms[MOST_INPUTS];
-    for (int i = 0; i < n; ++i) {
-        Px[i] = 0.0;
-        for (int j = 0; j < n; ++j) Px[i] += entry(j, i) * x[j];
-        terms[i] = x[i] * Px[i];
+    std::fill(Px, Px + n, 0.0);
+    for (int j = 0; j < n; ++j) {
+        for (int i = 0; i < n; ++i) Px[i] += entry(j, i) * x[j];
     }
+    for (int i = 0; i < n; ++i) terms[i] = x[i] * Px[i];
     return std::max(in_fours(terms, n), 0.0);
 }
 
@@ -47,7 +47,7 @@ void Regression::reset_input(int j, double variance) const {
 }
 
 // The column has another mean and deviation from now on; the score of a row stays as it was.
-void Regression::move_column(int constant, int j, double shift, double ratio) const {
+void Regression::move_column(int j, double shift, double ratio) const {
     u[constant] += u[j] * shift;
     u[j] *= ratio;
     for (int i = 0; i < stride; ++i) entry(constant, i) += shift * entry(j, i);
@@ -117,7 +117,7 @@ void Columns::count(std::int32_t feature, double value) {
     entry[3] += d * d;
 }
 
-void Columns::leave(const std::vector<Regression>& followers, int constant) {
+void Columns::leave(const std::vector<Regression>& followers) {
     for (int j = 0; j < used(); ++j) {
         double* own = facts_of(j);
         if (!(own[0] > 0.0)) continue;
@@ -128,13 +128,13 @@ void Columns::leave(const std::vector<Regression>& followers, int constant) {
         column_of_.erase(feature);
         std::fill(own, own + 3, 0.0);
         for (const Regression& follower : followers) {
-            follower.u[constant + 1 + j] = 0.0;
-            follower.reset_input(constant + 1 + j, FIRST_VARIANCE);
+            follower.u[follower.constant + 1 + j] = 0.0;
+            follower.reset_input(follower.constant + 1 + j, FIRST_VARIANCE);
         }
     }
 }
 
-void Columns::join(const std::vector<Regression>& followers, int constant) {
+void Columns::join(const std::vector<Regression>& followers) {
     const double r = rows_[0];
     std::vector<int> order(static_cast<std::size_t>(entries())), joined;
     for (int i = 0; i < entries(); ++i) order[i] = i;
@@ -153,7 +153,7 @@ void Columns::join(const std::vector<Regression>& followers, int constant) {
         if (j >= 0) {  // an outlier had been in its statistics
             if (!(deviation < MOVING_PART * facts_of(j)[2])) continue;
             const double shift = (mean - facts_of(j)[1]) / facts_of(j)[2], ratio = deviation / facts_of(j)[2];
-            for (const Regression& one : followers) one.move_column(constant, constant + 1 + j, shift, ratio);
+            for (const Regression& one : followers) one.move_column(one.constant + 1 + j, shift, ratio);
         } else {
             for (j = 0; j < used() && facts_of(j)[0] > 0.0;) ++j;
             if (j == MOST_COLUMNS) continue;
@@ -167,16 +167,16 @@ void Columns::join(const std::vector<Regression>& followers, int constant) {
     }
     const double variance = std::min(FIRST_VARIANCE, SPREAD / static_cast<double>(column_of_.size()));
     for (const int j : joined) {
-        for (const Regression& follower : followers) follower.reset_input(constant + 1 + j, variance);
+        for (const Regression& follower : followers) follower.reset_input(follower.constant + 1 + j, variance);
     }
 }
 
-void Columns::learn(const Row& row, std::int64_t t, const std::vector<Regression>& followers, int constant) {
+void Columns::learn(const Row& row, std::int64_t t, const std::vector<Regression>& followers) {
     rows_[0] += 1.0;
     for (std::int64_t i = 0; i < row.size; ++i) count(row.cell[i], row.value[i]);
     if (t < FIRST_CHANGE || !is_power_of_two(t)) return;
-    leave(followers, constant);
-    if (t > FIRST_CHANGE) join(followers, constant);
+    leave(followers);
+    if (t > FIRST_CHANGE) join(followers);
     entry_at_.clear();
     sizes_[1] = rows_[0] = 0.0;
 }

@@ -13,9 +13,10 @@ constexpr int MOST_COLUMNS = 64, MOST_INPUTS = MOST_SCALES + 2 + MOST_COLUMNS;
 constexpr double FIRST_VARIANCE = 0.25;  // of each coefficient
 
 // Coefficients u of inputs and a matrix P, which is near the inverse of the Hessian; `stride` numbers in a row of P.
+// The columns follow the input `constant`, which is a 1.
 struct Regression {
     double *u, *P;
-    int stride;
+    int stride, constant;
 
     double& entry(int i, int j) const { return P[i * stride + j]; }
     // P x of n inputs, and x.Px.
@@ -25,7 +26,7 @@ struct Regression {
     void reset_input(int j, double variance) const;  // no covariance with the others
     // P as at the start, if rounding has made a variance 0 or less.
     void keep_sound(int n) const;
-    void move_column(int constant, int j, double shift, double ratio) const;
+    void move_column(int j, double shift, double ratio) const;
 };
 
 class Columns {
@@ -35,9 +36,8 @@ public:
     int used() const { return static_cast<int>(sizes_[0]); }
     // The values of all columns in a row; 0 for a slot without one.
     void read(const Row& row, double* x) const;
-    // Count the features of row t; at powers of two columns leave, move and join. The inputs of the columns follow
-    // the constant in each regression.
-    void learn(const Row& row, std::int64_t t, const std::vector<Regression>& followers, int constant);
+    // Count the features of row t; at powers of two columns leave, move and join.
+    void learn(const Row& row, std::int64_t t, const std::vector<Regression>& followers);
 
 private:
     double* facts_of(int j) const { return facts_ + 3 * j; }  // number of the feature + 1, mean, deviation
@@ -45,8 +45,8 @@ private:
     int entries() const { return static_cast<int>(sizes_[1]); }
     void count(std::int32_t feature, double value);
     void forget();
-    void leave(const std::vector<Regression>& followers, int constant);
-    void join(const std::vector<Regression>& followers, int constant);
+    void leave(const std::vector<Regression>& followers);
+    void join(const std::vector<Regression>& followers);
 
     double *facts_, *table_, *rows_, *sizes_;
     std::unordered_map<std::int32_t, int> column_of_, entry_at_;

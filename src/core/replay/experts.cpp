@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <stdexcept>
 
 namespace ftprl::replay {
 namespace {
@@ -9,6 +11,32 @@ namespace {
 constexpr double HEAVIEST = 0x1p10;                          // weight of a row in a Newton step
 constexpr double DRIFT = 0x1p-4, LARGEST_DRIFTED = 1.0;      // variance of the constant that drifts
 constexpr double LARGEST_DRIFTED_OF_CLASS = FIRST_VARIANCE;  // of that of a class
+
+constexpr double LN2_HIGH = 0x1.62e42feep-1, LN2_LOW = 0x1.a39ef35793c76p-33, LOG2E = 1.4426950408889634;
+constexpr double FARTHEST = -700.0, SHIFT = 0x1.8p52;
+constexpr double TERMS[] = {1.0 / 6227020800.0,
+                            1.0 / 479001600.0,
+                            1.0 / 39916800.0,
+                            1.0 / 3628800.0,
+                            1.0 / 362880.0,
+                            1.0 / 40320.0,
+                            1.0 / 5040.0,
+                            1.0 / 720.0,
+                            1.0 / 120.0,
+                            1.0 / 24.0,
+                            1.0 / 6.0,
+                            0.5,
+                            1.0,
+                            1.0};
+
+// e^x of a number of at most 0, and e^-700 below that.
+double exp_below(double x) {
+    const double t = std::max(x, FARTHEST), whole = (t * LOG2E + SHIFT) - SHIFT;
+    const double r = (t - whole * LN2_HIGH) - whole * LN2_LOW;
+    double p = TERMS[0];
+    for (std::size_t i = 1; i < sizeof TERMS / sizeof *TERMS; ++i) p = p * r + TERMS[i];
+    return std::ldexp(p, static_cast<int>(whole));
+}
 
 class ScaleExpert final : public Expert {
 public:
@@ -34,21 +62,21 @@ public:
 };
 
 // Which inputs a Newton expert has besides the scores of the scales.
-struct Kind {
-    const char* name;  // of its arrays
-    bool coin;         // the score of the coin
-    bool columns;      // a 1 and the columns
-    bool drifts;       // a 1 with a coefficient that is a random walk
+struct NewtonKind {
+    const char *expert, *arrays;  // names
+    bool coin;                    // the score of the coin
+    bool columns;                 // a 1 and the columns
+    bool drifts;                  // a 1 with a coefficient that is a random walk
 };
 
 // Newton's method for the coefficients of scores, and of a constant and columns.
 class NewtonExpert final : public Expert {
 public:
-    NewtonExpert(const Settings& s, const Arrays& arrays, Kind kind) : s_(s), kind_(kind) {
-        const std::string name = kind.name;
+    NewtonExpert(const Settings& s, const Arrays& arrays, NewtonKind kind) : s_(s), kind_(kind) {
+        const std::string name = kind.arrays;
         scores_ = s.count() + (kind.coin && s.coin_input && s.has("coin") ? 1 : 0);
         const int stride = scores_ + (kind.columns ? 1 + MOST_COLUMNS : kind.drifts ? 1 : 0);
-        own_ = {arrays.numbers(name + ".u", stride), arrays.numbers(name + ".P", stride * stride), stride};
+        own_ = {arrays.numbers(name + ".u", stride), arrays.numbers(name + ".P", stride * stride), stride, scores_};
         if (s.loss->kinked) loss_ = arrays.numbers(name + ".loss", 2);
     }
 
@@ -89,13 +117,12 @@ public:
     std::vector<Regression> followers() const override {
         return kind_.columns ? std::vector<Regression>{own_} : std::vector<Regression>{};
     }
-    int constant() const override { return scores_; }
 
 private:
     int inputs(const View& view) const { return scores_ + (kind_.columns ? 1 + view.used : kind_.drifts ? 1 : 0); }
 
     const Settings& s_;
-    Kind kind_;
+    NewtonKind kind_;
     int scores_;
     Regression own_{};
     double *loss_ = nullptr, f_ = 0.0;  // weight and mean loss of the steps; the score of the row
@@ -105,14 +132,14 @@ private:
 // columns, or a constant that drifts.
 class ClassNewtonExpert final : public Expert {
 public:
-    ClassNewtonExpert(const Settings& s, const Arrays& arrays, Kind kind) : s_(s), kind_(kind) {
-        const std::string name = kind.name;
+    ClassNewtonExpert(const Settings& s, const Arrays& arrays, NewtonKind kind) : s_(s), kind_(kind) {
+        const std::string name = kind.arrays;
         const int K = s.count(), stride = 1 + MOST_COLUMNS;
         const auto C = static_cast<std::size_t>(s.columns());
-        shared_ = {arrays.numbers(name + ".u", K), arrays.numbers(name + ".P", K * K), K};
+        shared_ = {arrays.numbers(name + ".u", K), arrays.numbers(name + ".P", K * K), K, 0};
         if (kind.columns) {
             double *W = arrays.numbers("columns.W", C * stride), *Q = arrays.numbers("columns.Q", C * stride * stride);
-            for (std::size_t c = 0; c < C; ++c) own_.push_back({W + c * stride, Q + c * stride * stride, stride});
+            for (std::size_t c = 0; c < C; ++c) own_.push_back({W + c * stride, Q + c * stride * stride, stride, 0});
         }
         if (kind.drifts) {
             bias_ = arrays.numbers(name + ".bias", C);
@@ -187,39 +214,59 @@ private:
     }
 
     const Settings& s_;
-    Kind kind_;
+    NewtonKind kind_;
     Regression shared_{};
     std::vector<Regression> own_;  // of each column of classes
     double *bias_ = nullptr, *variance_ = nullptr;
 };
 
-constexpr Kind NEWTON_KINDS[] = {
-    {"newton_A", true, false, false}, {"newton_B", true, true, false}, {"newton_D", false, false, true}};
-constexpr const char* NEWTON_NAMES[] = {"scores", "columns", "drift"};
+constexpr NewtonKind NEWTON_KINDS[] = {{"scores", "newton_A", true, false, false},
+                                       {"columns", "newton_B", true, true, false},
+                                       {"drift", "newton_D", false, false, true}};
 
 }  // namespace
 
 std::vector<std::unique_ptr<Expert>> make_experts(const Settings& s, const Arrays& arrays) {
     std::vector<std::unique_ptr<Expert>> experts;
-    for (std::size_t j = 0; j < s.experts.size(); ++j) {
-        const std::string& name = s.experts[j];
-        if (j < s.scales.size()) {
-            experts.push_back(std::make_unique<ScaleExpert>(s, static_cast<int>(j)));
-        } else if (name == "coin") {
-            experts.push_back(std::make_unique<CoinExpert>());
-        } else if (name == "offset" || name == "majority") {
-            experts.push_back(std::make_unique<OffsetExpert>());
-        }
-        for (int i = 0; i < 3; ++i) {
-            if (j < s.scales.size() || name != NEWTON_NAMES[i]) continue;
-            if (s.loss->has_classes()) {
-                experts.push_back(std::make_unique<ClassNewtonExpert>(s, arrays, NEWTON_KINDS[i]));
-            } else {
-                experts.push_back(std::make_unique<NewtonExpert>(s, arrays, NEWTON_KINDS[i]));
-            }
-        }
+    experts.reserve(s.experts.size());
+    for (int k = 0; k < s.count(); ++k) experts.push_back(std::make_unique<ScaleExpert>(s, k));
+    for (const NewtonKind& kind : NEWTON_KINDS) {
+        if (s.has(kind.expert) && s.loss->has_classes())
+            experts.push_back(std::make_unique<ClassNewtonExpert>(s, arrays, kind));
+        if (s.has(kind.expert) && !s.loss->has_classes())
+            experts.push_back(std::make_unique<NewtonExpert>(s, arrays, kind));
     }
+    if (s.has("offset") || s.has("majority")) experts.push_back(std::make_unique<OffsetExpert>());
+    if (s.has("coin")) experts.push_back(std::make_unique<CoinExpert>());
+    if (experts.size() != s.experts.size()) throw std::invalid_argument("experts has a name that is not known");
     return experts;
+}
+
+void Softmax::set(int j, const double* scores, const std::vector<double>& copies) {
+    double total = 0.0;
+    const double largest = *std::max_element(scores, scores + columns);
+    for (int c = 0; c < columns; ++c) {
+        log_of(c, j) = scores[c] - largest;
+        chance_of(c, j) = exp_below(log_of(c, j));
+        total += copies[c] * chance_of(c, j);
+    }
+    const double log_total = std::log(total);
+    for (int c = 0; c < columns; ++c) {
+        log_of(c, j) -= log_total;
+        chance_of(c, j) /= total;
+    }
+}
+
+double Softmax::predicted(const double* w, int known) {
+    double most = -1.0, best = std::numeric_limits<double>::quiet_NaN();
+    for (int c = 0; c < known; ++c) {
+        double chance = 0.0;
+        for (int j = 0; j < experts; ++j) chance += w[j] * chance_of(c, j);
+        if (!(chance > most)) continue;
+        best = c;
+        most = chance;
+    }
+    return best;
 }
 
 }  // namespace ftprl::replay

@@ -31,6 +31,22 @@ struct Lesson {
     double low, high;          // the hull of the ranges before and after the row
 };
 
+// What the experts give each class, as logarithms and chances: numbers of the experts one after the other for each
+// column of classes.
+struct Softmax {
+    int columns, experts;
+    std::vector<double> logs, chances;
+
+    Softmax(int C, int n) : columns(C), experts(n), logs(std::size_t(C) * n), chances(std::size_t(C) * n) {}
+
+    double& log_of(int c, int j) { return logs[std::size_t(c) * experts + j]; }
+    double& chance_of(int c, int j) { return chances[std::size_t(c) * experts + j]; }
+    // One expert from its scores; a column counts for as many classes as it stands for.
+    void set(int j, const double* scores, const std::vector<double>& copies);
+    // The most probable of the classes that are known, the first of equals; NaN before there is one.
+    double predicted(const double* w, int known);
+};
+
 class Expert {
 public:
     virtual ~Expert() = default;
@@ -38,12 +54,11 @@ public:
     virtual void score(const View& view, double* out) = 0;
     // With several classes `p` are the chances that it gave them.
     virtual void learn(const View&, const Lesson&, const double* /*p*/) {}
-    // What columns that leave, move or join change, and where the constant is among its inputs.
+    // What columns that leave, move or join change.
     virtual std::vector<Regression> followers() const { return {}; }
-    virtual int constant() const { return 0; }
 };
 
-// All experts that settings name, in their order.
+// All experts that settings name: the scales, the Newton experts, the offset and the coin.
 std::vector<std::unique_ptr<Expert>> make_experts(const Settings& settings, const Arrays& arrays);
 
 }  // namespace ftprl::replay

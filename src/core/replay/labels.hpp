@@ -9,12 +9,6 @@ namespace ftprl::replay {
 
 constexpr double LEAST_UNIT = std::numeric_limits<double>::min();  // nothing can be learned in smaller units
 
-// Offset, unit and range of the labels, and what they follow from; in the order of the array `labels`.
-struct LabelState {
-    double rows, weight, mean, squares, least, most, quantile, since, pinball, deviation;
-    double offset, unit, low, high, psi, kappa, outliers;
-};
-
 // The weights of negative and positive labels, and the largest weight of a row, from 1: the array `labels.odds`.
 struct LabelOdds {
     double negative, positive, largest;

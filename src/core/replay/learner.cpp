@@ -189,10 +189,8 @@ double Learner::learn(const Row& row, double& prediction) {
         scales_.forget_units(row);
     }
     if (coin_ != nullptr) coin_->learn(row, coin_slope_);
-    if (columns_ != nullptr) {
-        const Expert& own = *experts_[s_.expert("columns")];
-        columns_->learn(row, static_cast<std::int64_t>(tallies_[2]), own.followers(), own.constant());
-    }
+    if (columns_ != nullptr)
+        columns_->learn(row, static_cast<std::int64_t>(tallies_[2]), experts_[s_.expert("columns")]->followers());
     tallies_[0] += row.weight * value;
     tallies_[1] += row.weight;
     if (calibration_ != nullptr) add_calibration(calibration_, value, row.y, row.weight);

@@ -5,14 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "replay/coin.hpp"
-#include "replay/columns.hpp"
+#include "replay/cells.hpp"
 #include "replay/experts.hpp"
-#include "replay/labels.hpp"
 #include "replay/mixture.hpp"
-#include "replay/scales.hpp"
-#include "replay/settings.hpp"
-#include "replay/softmax.hpp"
 
 namespace ftprl::replay {
 

@@ -5,7 +5,11 @@
 
 namespace ftprl::replay {
 
-struct LabelState;
+// Offset, unit and range of the labels, and what they follow from; in the order of the array `labels`.
+struct LabelState {
+    double rows, weight, mean, squares, least, most, quantile, since, pinball, deviation;
+    double offset, unit, low, high, psi, kappa, outliers;
+};
 
 // loss(s) - loss(p) - a (s - p), where the loss has the slope a at p; and the size it is the difference of.
 struct Term {
@@ -36,12 +40,12 @@ struct Loss {
     // The slope of a row of weight 1 after a step that moves the score by A times the slope.
     double (*slope_after_step)(const LabelState& state, double score, double y, double A, double tau);
     Term (*row_term)(const LabelState& state, double score, double y, double a, double tau);
-    // At the score f of a Newton expert; `mean` is its mean loss so far.
+    // At the score f of a Newton expert, or of the coin; `mean` is the mean loss of an expert so far.
     NewtonSlope (*newton)(const LabelState& state, double f, double y, double mean, double tau);
-    double (*coin_slope)(const LabelState& state, double score, double y, double tau);
-    double (*least)(double y);                      // the least loss that any score has
-    double (*linear_part)(double score, double y);  // what the loss is the difference of something else and
 
+    double coin_slope(const LabelState& state, double score, double y, double tau) const;
+    double least(double y) const;                      // the least loss that any score has
+    double linear_part(double score, double y) const;  // what the loss is the difference of something else and
     bool has_classes() const { return kind == Kind::classes; }
     bool labelled() const { return kind != Kind::log_odds && kind != Kind::classes; }
     bool has_offset() const { return labelled() && kind != Kind::margins; }

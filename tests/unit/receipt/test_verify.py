@@ -18,7 +18,7 @@ import ftprl
 from ftprl.cli.app import run
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Engine
-from ftprl.receipt import certify_model, replay, replay_arrays, verify_receipt
+from ftprl.receipt import certify_model, replay, verify_receipt
 from ftprl.receipt.document import FORMAT_VERSION, digest, make_receipt, write_receipt
 from ftprl.receipt.provenance import provenance_of
 from ftprl.receipt.replay import Replay
@@ -520,8 +520,10 @@ def numbers_log(path: Path, rows: int) -> None:
 
 
 FAULTS: dict[str, dict[str, Any]] = {
-    "no coin": {"coin": False},
-    "no columns": {"dense": False},
+    "no coin": {"without": "coin"},
+    "no columns": {"without": "columns"},
+    "no drift": {"without": "drift"},
+    "no input of the coin": {"coin_input": False},
     "another beta": {"beta": 0.31},
     "no intercept": {"intercept": False},
 }
@@ -532,31 +534,38 @@ def test_a_replay_with_a_fault_in_coin_or_columns_is_refused(fault: str, monkeyp
     numbers_log(Path("numbers.vw"), 80)
     model = trained("numbers.vw")
     assert model.engine.spec.coin
-    assert len(model.engine.saved_arrays["dense.u"]) == 8 + 1 + 3
+    assert len(model.engine.saved_arrays["columns.facts"]) > 1
     receipt_of(model)
     assert verify_receipt("r.json", "numbers.vw").confirmed
     right = replay.settings_of
-    monkeypatch.setattr(replay, "settings_of", lambda spec: {**right(spec), **FAULTS[fault]})
-    if fault == "no coin":  # the mixture has an expert less
-        monkeypatch.setattr(replay_arrays, "first_weights", lambda spec: np.full(10, 0.1))
+
+    def wrong(spec: Any) -> dict[str, Any]:
+        settings = {**right(spec), **FAULTS[fault]}
+        settings["experts"] = [name for name in settings["experts"] if name != settings.get("without")]
+        return settings
+
+    monkeypatch.setattr(replay, "settings_of", wrong)
     assert not verify_receipt("r.json", "numbers.vw").confirmed
 
 
-@pytest.mark.parametrize("part", ["P", "u", "w", "facts", "coin_base"])
+STARTS = {"newton_A.P": 0, "newton_B.u": 0, "newton_D.u": 8, "mixture.w": 0, "mixture.facts": 3, "coin.intercept": 4}
+
+
+@pytest.mark.parametrize("part", STARTS)
 def test_a_replay_that_starts_elsewhere_is_refused(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers_log(Path("numbers.vw"), 80)
     receipt_of(trained("numbers.vw"))
 
-    def elsewhere(*settings: Any) -> ReplayArrays:
-        arrays = ReplayArrays(*settings)
-        arrays[part].flat[4 if part == "coin_base" else 0] *= 1.5
+    def elsewhere(*settings: Any, **more: Any) -> ReplayArrays:
+        arrays = ReplayArrays(*settings, **more)
+        arrays[part].flat[STARTS[part]] = 1.5 * arrays[part].flat[STARTS[part]] + 0.01
         return arrays
 
     monkeypatch.setattr(replay, "ReplayArrays", elsewhere)
     assert not verify_receipt("r.json", "numbers.vw").confirmed
 
 
-@pytest.mark.parametrize("part", ["mixture.w", "dense.u", "coin.intercept"])
+@pytest.mark.parametrize("part", ["mixture.w", "newton_B.u", "coin.intercept"])
 def test_a_model_that_mixes_otherwise_is_refused(part: str, capsys: Capture) -> None:
     numbers_log(Path("numbers.vw"), 80)
     made, model = receipt_of(trained("numbers.vw", output="m")), ftprl.load("m")
@@ -568,20 +577,20 @@ def test_a_model_that_mixes_otherwise_is_refused(part: str, capsys: Capture) -> 
     write_receipt("f.json", {**made, "sha256": digest(made)})
     assert run(["verify", "r.json", "numbers.vw", "--model", "m", "-q"]) == 0
     assert run(["verify", "f.json", "numbers.vw", "--model", "changed"]) == 1
-    named = {"mixture.w": "model.mixture", "dense.u": "model.stack", "coin.intercept": "model.coin's intercept"}
+    named = {"mixture.w": "model.mixture", "newton_B.u": "model.columns", "coin.intercept": "model.coin's intercept"}
     assert f"REFUSED  {named[part]}" in capsys.readouterr().out
 
 
 def test_a_coin_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ftprl.linear.mixture.FIRST_COIN_ROW", 512)
+    monkeypatch.setattr("ftprl.linear.mixture.FIRST_DROP_ROW", 512)
     ftprl.data.clicks.generate(700, seed=1, path="clicks.vw")
     made = receipt_of(trained("clicks.vw", bits=14, output="m"))
     assert made["spec"]["coin"]
-    assert made["coin_retired"]
+    assert "coin" in made["dropped_experts"]
     assert verify_receipt("r.json", "clicks.vw", model="m").confirmed
-    made["coin_retired"] = False
+    made["dropped_experts"] = []
     write_receipt("f.json", {**made, "sha256": digest(made)})
-    assert [one.name for one in verify_receipt("f.json", "clicks.vw").refused] == ["coin_retired"]
+    assert [one.name for one in verify_receipt("f.json", "clicks.vw").refused] == ["dropped_experts"]
     more = ftprl.train("log.vw", resume="m", receipt=True).model  # goes on without it
-    assert more.engine.spec.coin_retired
+    assert "coin" in more.engine.spec.dropped_experts
     receipt_of(more)

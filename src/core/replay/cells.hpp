@@ -1,4 +1,5 @@
-// The scales: FTRL-Proximal in cells of the features, docs/scales.md and docs/labels.md, with the sums of a receipt.
+// What is stored in cells of the features: the scales, which are FTRL-Proximal with the sums of a receipt, and the
+// coin.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,24 @@ private:
     std::vector<double> unit_, before_, x_, kappa_, terms_;
     std::vector<double> scores_, reach_, own_x_;  // of each lane; weights of the intercept
     std::vector<double> own_, lane_sums_;         // SUMS of each lane: of the intercept, of the row
+};
+
+// The coin-betting expert.
+class Coin {
+public:
+    Coin(const Settings& settings, const Arrays& arrays);
+
+    // The sum of the row's bets, and that of the intercept.
+    double bet(const Row& row, bool learns);
+    double own_bet() const;
+    // From its slope, weighted.
+    void learn(const Row& row, double slope);
+
+private:
+    const Settings& s_;
+    Stored cells_;  // theta, A, omega, M of each
+    double* base_;  // theta, A, omega of the intercept, 1, the largest weighted slope
+    std::vector<double> bets_;
 };
 
 }  // namespace ftprl::replay
