@@ -75,6 +75,10 @@ class Cells:
         own = over(-self.own_z * self.h, self._strength(self.own_R, 1.0, 0.0)) * self.own_kappa
         return x, own if spec.intercept else np.zeros_like(own)
 
+    def weights(self, k: int = 0) -> Vector:
+        """Return the weight that a scale gives to each feature."""
+        return self.plays(np.arange(len(self.unit)))[0][..., k]
+
     def scores(self, v: Vector, x: Vector, own: Vector, offset: float = 0.0, *, fours: bool = True) -> Vector:
         """Return the scores of the scales, the intercept last."""
         total = (in_fours if fours else upwards)(a * b for a, b in zip(x, v.tolist(), strict=True))
@@ -99,12 +103,11 @@ class Cells:
         self.S[slots] = (self.S[slots].astype(np.float64) + made[2]).astype(self.S.dtype)
         parts = [in_fours(terms) for terms in made[3]]
         if self.spec.intercept:
-            one = self._step(
-                self.own_z, self.own_R, 1.0, self.own_kappa, own, slope, psi, kappa, np.float64, 0.0
-            )
+            one = self._step(self.own_z, self.own_R, 1.0, self.own_kappa, own, slope, psi, kappa, np.float64, 0.0)
             self.own_z, self.own_R, self.own_S, self.own_kappa = one[0], one[1], self.own_S + one[2], kappa
             parts = [a + b for a, b in zip(parts, one[3], strict=True)]
-        self.sums += parts
+        for total, part in zip(self.sums, parts, strict=True):
+            total += part
 
     def keep(self, stay: slice) -> None:
         """Go on with some of the scales."""

@@ -57,7 +57,7 @@ class LearnerTwin:
         yes, no = (mixed(w, [softplus(-side * s) for s in said.experts]) for side in (1.0, -1.0))
         return no - yes
 
-    def learn(
+    def learn_row(
         self, slots: Any, v: Any, y: float, c: float = 1.0, *, late: Said | None = None, again: bool = False
     ) -> tuple[float, float]:
         """Return the score before the row and its loss; `late` is what was said when it came without its label.
@@ -86,11 +86,15 @@ class LearnerTwin:
             self._learn_scales(slots, v, plays, now.scores, lo, hi, y, c)
         elif not self.spec.several:  # nothing of the row is kept but its label
             self.cells.unit[slots] = units
-        e.learn_coin(cut(now.coin, lo, hi), y, c, teaches=teaches)
+        e.learn_coin(self.coin_at(now.coin, lo, hi), y, c, teaches=teaches)
         if not again:
             e.learn_columns(slots, v, self.t)
             self._drop()
         return score, loss
+
+    def coin_at(self, score: float, lo: float, hi: float) -> float:
+        """Return where the coin's slope is taken."""
+        return cut(score, lo, hi)
 
     def _mix(self, said: Said, is_late: bool, y: float, c: float) -> tuple[float, float]:
         """Return score and loss of the mixture, which then learns; drift sleeps where the label was late."""
@@ -155,7 +159,7 @@ class LearnerTwin:
 
     # ---- batches ----
 
-    def learn_batch(
+    def learn(
         self,
         batch: Batch,
         scores: Vector | None = None,
@@ -168,7 +172,7 @@ class LearnerTwin:
         for r in range(len(batch)):
             (slots, v), y, c = row_of(batch, r), float(batch.y[r]), float(batch.weight[r])
             if y == y and c > 0.0:
-                score, loss = self.learn(slots, v, y, c, late=None if late is None else late.pop(numbers[r]))
+                score, loss = self.learn_row(slots, v, y, c, late=None if late is None else late.pop(numbers[r]))
             else:
                 said = self.say(slots, v)
                 score = self.predict(said)
