@@ -44,14 +44,15 @@ class Cells:
 
     def __init__(self, spec: Spec, columns: tuple[int, ...] = (), *, labelled: bool = False) -> None:
         self.spec, self.labelled = spec, labelled
-        self.h, self.several = np.array(spec.scales), spec.several
+        self.h, self.several = np.array(spec.scales), spec.several or spec.classes > 0
         self.kind: type[np.floating[Any]] = np.float64 if spec.float64 else np.float32
         shape, S = (*columns, len(self.h)), np.float64 if self.several else self.kind
         self.z, self.R = np.zeros((spec.dim, *shape), self.kind), np.zeros((spec.dim, *shape), self.kind)
         self.S = np.zeros((spec.dim, *shape), S)
         self.unit, self.count = np.zeros(spec.dim, self.kind), np.zeros(spec.dim, self.kind)
         self.own_z, self.own_R, self.own_S = (np.zeros(shape) for _ in range(3))  # the intercept: value and unit 1
-        self.own_kappa, self.kappa = 1.0, np.ones(spec.dim, self.kind)
+        # kappa is 0 until a cell learns a label with a unit
+        self.own_kappa, self.kappa = float(not labelled), np.full(spec.dim, not labelled, self.kind)
         self.sums = np.zeros((3, *shape))  # of a receipt: g x, sigma x^2, g^2/Q
 
     def raise_units(self, slots: Vector, v: Vector) -> None:
@@ -71,8 +72,9 @@ class Cells:
         z, R = self.z[slots].astype(np.float64), self.R[slots].astype(np.float64)
         s, kappa = self._aligned(self.unit[slots]), self._aligned(self.kappa[slots])
         pull = np.copysign(np.maximum(np.abs(z) - spec.l1 * s, 0.0), -z) * self.h
-        x = np.clip(over(pull, self._strength(R, s, spec.l2)) * kappa, spec.lower, spec.upper)
-        own = over(-self.own_z * self.h, self._strength(self.own_R, 1.0, 0.0)) * self.own_kappa
+        held = self._strength(R, s, 0.0) + kappa * (self.h * spec.l2 * (s * s))  # Q is in units of the labels
+        x = np.clip(over(pull * kappa, held), spec.lower, spec.upper)
+        own = over(-self.own_z * self.h * self.own_kappa, self._strength(self.own_R, 1.0, 0.0))
         return x, own if spec.intercept else np.zeros_like(own)
 
     def weights(self, k: int = 0) -> Vector:
@@ -98,7 +100,7 @@ class Cells:
         z, R, s = self.z[slots].astype(np.float64), self.R[slots].astype(np.float64), self._aligned(self.unit[slots])
         g = slope * self._aligned(v)
         old = self._aligned(self.kappa[slots])
-        made = self._step(z, R, s, old, x, g, psi, kappa, self.kind, self.spec.l2)
+        made = self._step(z, R, s, old, x, g, psi, float(self.kind(kappa)), self.kind, self.spec.l2)
         self.z[slots], self.R[slots], self.kappa[slots] = made[0], made[1], kappa
         self.S[slots] = (self.S[slots].astype(np.float64) + made[2]).astype(self.S.dtype)
         parts = [in_fours(terms) for terms in made[3]]
@@ -123,7 +125,7 @@ class Cells:
         new = np.maximum(np.sqrt(R * R + (g / psi) ** 2).astype(kind).astype(np.float64), R)
         rise = new - R
         if self.labelled:  # a loss with a kink: Q is in units of the labels
-            rise = (self.spec.beta * s + new) / kappa - (self.spec.beta * s + R) / old
+            rise = (self.spec.beta * s + new) / kappa - (self.spec.beta * s + R) * over(np.ones_like(old), old)
         sigma = s * rise * (1.0 / self.h)
         most = np.finfo(kind).max  # a bound may hold x far from what z asks for, and sigma x is then not tied to z
         moved = np.clip(z + (g - sigma * x), -most, most).astype(kind)
