@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ftprl.linear import Engine
+from ftprl.receipt.replay import Replay
 from oracles.classes_twin import ClassesTwin
 from oracles.learner_twin import LearnerTwin
 from oracles.losses_twin import KINKED
@@ -14,14 +15,15 @@ from oracles.mixture_twin import Mixture
 from oracles.newton_twin import Columns, Newton
 
 Arrays = dict[str, np.ndarray]
+PARTS = ("mixture.", "newton_", "columns.", "coin.", "labels.odds")
 LETTER = {"scores": "A", "columns": "B", "drift": "D"}
+MOST_COLUMNS = 64
 ONE_EACH = ("w", "totals", "octave", "without")  # arrays of the mixture with a number for each expert
 
 
 def arrays_of(engine: Engine) -> Arrays:
     """Return views of the mixture, the Newton experts, columns, coin and odds of an engine; no cells."""
-    parts = ("mixture.", "newton_", "columns.", "coin.", "labels.odds")
-    return {name: a for name, a in engine.saved_arrays.items() if name.startswith(parts)}
+    return {name: a for name, a in engine.saved_arrays.items() if name.startswith(PARTS)}
 
 
 def arrays_of_twin(twin: LearnerTwin | ClassesTwin) -> Arrays:
@@ -76,12 +78,35 @@ def _of_columns(columns: Columns) -> Arrays:
     }
 
 
-def assert_arrays(engine: Engine, twin: LearnerTwin | ClassesTwin, rtol: float = 0.0, atol: float = 0.0) -> None:
-    """Compare all arrays that a twin has with those of an engine; without a tolerance to the bit."""
-    own, experts = arrays_of(engine), len(twin.mixture.names) if twin.mixture is not None else 1
-    for name, expected in arrays_of_twin(twin).items():
-        actual = own[name][..., :experts] if name.removeprefix("mixture.") in ONE_EACH else own[name]
+def arrays_of_replay(replay: Replay) -> Arrays:
+    """Return the same arrays of a replay, without the space for columns and entries of the table to come."""
+    made = {name: np.asarray(a) for name, a in replay.arrays.all.items() if name.startswith(PARTS)}
+    if "columns.sizes" not in made:
+        return made
+    used, entries = made.pop("columns.sizes").astype(int).tolist()
+    made["columns.facts"], made["columns.table"] = made["columns.facts"][:used], made["columns.table"][:entries]
+    if "columns.W" in made:
+        made["columns.W"] = made["columns.W"][:, : 1 + used]
+        made["columns.Q"] = made["columns.Q"][:, : 1 + used, : 1 + used].reshape(-1, 1 + used)
+        return made
+    inputs = len(made["newton_B.u"]) - MOST_COLUMNS + used
+    made["newton_B.u"], made["newton_B.P"] = made["newton_B.u"][:inputs], made["newton_B.P"][:inputs, :inputs]
+    return made
+
+
+def assert_arrays(
+    engine: Engine, other: LearnerTwin | ClassesTwin | Replay, rtol: float = 0.0, atol: float = 0.0
+) -> None:
+    """Compare the arrays of an engine with those of a twin or a replay; without a tolerance to the bit."""
+    is_replay = isinstance(other, Replay)
+    expected, own = arrays_of_replay(other) if is_replay else arrays_of_twin(other), arrays_of(engine)
+    for name, theirs in expected.items():
+        ours = own[name]
+        if name.removeprefix("mixture.") in ONE_EACH:
+            ours = ours[..., : theirs.shape[-1]]
+        if is_replay and name in ("columns.facts", "columns.table"):  # a replay knows cells, not slots
+            ours, theirs = ours[:, 1:], theirs[:, 1:]
         if rtol or atol:
-            np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol, err_msg=name)
+            np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol, err_msg=name)
         else:
-            np.testing.assert_array_equal(actual, expected, err_msg=name)
+            np.testing.assert_array_equal(ours, theirs, err_msg=name)

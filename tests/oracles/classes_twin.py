@@ -14,7 +14,7 @@ from ftprl.linear.spec import Spec
 from oracles.cells_twin import Cells, Vector, in_fours, upwards
 from oracles.experts_twin import HEAVY, expert_names
 from oracles.losses_twin import LEAST_CURVE
-from oracles.mixture_twin import Mixture, mean, mixed
+from oracles.mixture_twin import Mixture, mixed
 from oracles.newton_twin import DRIFT, RIDGE, Columns, Newton
 
 LOWEST = -8.0  # the Newton experts see logarithms of probabilities from here on

@@ -32,6 +32,7 @@ class LearnerTwin:
         if spec.several:
             self.mixture = Mixture(spec.loss, self.labels.tau, expert_names(spec), spec.scales)
         self.t, self.tallies = 0, np.zeros(3)  # loss, weight and rows
+        self.said: Said | None = None  # of the row that was learned last
 
     # ---- a row ----
 
@@ -67,7 +68,7 @@ class LearnerTwin:
         slots, v, L, e = np.asarray(slots), np.asarray(v, np.float64), self.labels, self.experts
         units = self.cells.unit[slots]
         now, plays = self._read(slots, v, learns=True)
-        self.t += not again
+        self.t, self.said = self.t + (not again), now
         if self.mixture is None or again:
             score = self.predict(now)
             loss = self.spec.scalar_loss().value(score, y)

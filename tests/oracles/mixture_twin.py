@@ -108,8 +108,7 @@ class Mixture:
         self.totals = [a + c * b for a, b in zip(self.totals, values, strict=True)]
         self.octaves.count(losses, own - at, without, c, t)
         if t > 1:
-            part = self._trust()
-            within = self._within(part)
+            part, within = self._trust(), self.within()
             q = mean(within, experts) if self.loss in MARGIN else p
             within = self._hedge(within, experts, q, y, known, c, t)
             if self.loss in MARGIN:
@@ -151,10 +150,11 @@ class Mixture:
     def _trust(self) -> float:
         return 1.0 / (1.0 + CAUTION * math.exp(-self._rate() * self.lead)) if self.loss in MARGIN else 1.0
 
-    def _within(self, part: float) -> Floats:
+    def within(self) -> Floats:
+        """Return the weights of the mixture without the part of the majority above it."""
         if self.loss not in MARGIN:
             return self.w
-        at = self.names.index("majority")
+        part, at = self._trust(), self.names.index("majority")
         return normal([max(a - (1.0 - part) * (j == at), 2.0**-1000) for j, a in enumerate(self.w)])
 
     def _set(self, w: Floats, part: float) -> None:
