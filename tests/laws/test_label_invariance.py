@@ -183,10 +183,13 @@ def test_odd_labels_do_no_harm(loss: str, kind: str, scale: Any, float64: bool) 
 @law(3)
 @given(seed=SEEDS, power=st.integers(3, 8))
 def test_one_label_far_from_all_others_is_left_behind(loss: str, seed: int, power: int) -> None:
-    """At row 2, 10^3 to 10^8 spreads away: from row 1,000 on the loss is below that of the running baseline."""
+    """At row 20, 10^3 to 10^8 spreads away: from row 1,000 on the loss is below that of the running baseline.
+
+    Before row 17 no label is cut, and the mixture may lose once more what such a label has cost.
+    """
     batch = linear_stream(seed, loss, rows=3000, weighted=False)
     y = batch.y.copy()
-    y[1] = 10.0**power * (y.max() - y.min()) + y.mean()
+    y[19] = 10.0**power * (y.max() - y.min()) + y.mean()
     s = spec(loss, 12, scale=AUTO, coin=True, dense=True)
     engine = Engine(s)
     first = engine.learn(replace(batch, y=y)[:1000]) and engine.progress
