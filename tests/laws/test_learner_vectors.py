@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ftprl.linear import Spec
+from ftprl.data import Batch
+from ftprl.linear import Engine, Spec
 from oracles.classes_twin import ClassesTwin
 from oracles.learner_twin import LearnerTwin
 from oracles.losses_twin import chance
@@ -89,6 +90,24 @@ def test_the_twins_agree_with_the_vectors(loss: str) -> None:
         assert lost == pytest.approx(one["loss"], rel=1e-9, abs=1e-9)
         assert prediction is None or prediction == pytest.approx(one["prediction"], rel=1e-9, abs=1e-9)
     np.testing.assert_allclose(learner.weights, given["weights"], rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_compiled_learner_agrees_with_the_vectors(loss: str) -> None:
+    given = vectors()[loss]
+    learner, rows = Learner(loss, given["tau"]), given["rows"]
+    slots = learner.slots
+    entries = [{slots.setdefault(name, len(slots)): float(v) for name, v in one["row"]} for one in rows]
+    batch = Batch.from_rows(entries, [float(one["label"]) for one in rows], float64=True)
+    engine = Engine(learner.spec, classes=3) if loss == "softmax" else Engine(learner.spec, coin_input=False)
+    scores, losses = np.empty((2, len(rows)))
+    engine.learn(batch, scores=scores, losses=losses)
+    np.testing.assert_allclose(losses, [one["loss"] for one in rows], rtol=1e-9, atol=1e-9)
+    if loss != "softmax":
+        shown = [chance(s) for s in scores.tolist()] if loss == "logistic" else scores
+        np.testing.assert_allclose(shown, [one["prediction"] for one in rows], rtol=1e-9, atol=1e-9)
+    assert engine.mixture is not None
+    np.testing.assert_allclose(engine.mixture.weights, given["weights"], rtol=1e-8, atol=1e-12)
 
 
 def stream(loss: str, seed: int, rows: int) -> list[Row]:
