@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ftprl.linear import Engine
+from ftprl.linear import Engine, Spec
 from ftprl.receipt.replay import Replay
 from oracles.classes_twin import ClassesTwin
 from oracles.learner_twin import LearnerTwin
@@ -19,6 +19,11 @@ PARTS = ("mixture.", "newton_", "columns.", "coin.", "labels.odds")
 LETTER = {"scores": "A", "columns": "B", "drift": "D"}
 MOST_COLUMNS = 64
 ONE_EACH = ("w", "totals", "octave", "without")  # arrays of the mixture with a number for each expert
+
+
+def engine_without_coin_input(spec: Spec) -> Engine:
+    """Return an engine whose Newton experts do not see the score of the coin, as in the prototype."""
+    return Engine(spec, coin_input=False)
 
 
 def arrays_of(engine: Engine) -> Arrays:

@@ -19,6 +19,7 @@ import pytest
 
 from ftprl.data import Batch
 from ftprl.linear import Engine, Spec
+from laws.learner_arrays import engine_without_coin_input
 from oracles.classes_twin import ClassesTwin
 from oracles.learner_twin import LearnerTwin
 from oracles.losses_twin import chance
@@ -99,7 +100,7 @@ def test_the_compiled_learner_agrees_with_the_vectors(loss: str) -> None:
     slots = learner.slots
     entries = [{slots.setdefault(name, len(slots)): float(v) for name, v in one["row"]} for one in rows]
     batch = Batch.from_rows(entries, [float(one["label"]) for one in rows], float64=True)
-    engine = Engine(learner.spec, classes=3) if loss == "softmax" else Engine(learner.spec, coin_input=False)
+    engine = Engine(learner.spec, classes=3) if loss == "softmax" else engine_without_coin_input(learner.spec)
     scores, losses = np.empty((2, len(rows)))
     engine.learn(batch, scores=scores, losses=losses)
     np.testing.assert_allclose(losses, [one["loss"] for one in rows], rtol=1e-9, atol=1e-9)

@@ -17,7 +17,7 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
-from laws.learner_arrays import arrays_of, assert_arrays
+from laws.learner_arrays import arrays_of, assert_arrays, engine_without_coin_input
 from oracles.coin_twin import WEALTH
 from oracles.learner_twin import LearnerTwin, row_of
 
@@ -112,7 +112,7 @@ def test_rows_of_later_passes_teach_scales_and_coin_alone(loss: str) -> None:
 def test_the_score_of_the_coin_can_be_hidden_from_the_newton_experts(loss: str) -> None:
     """As in the vectors of the prototype, which have no such input."""
     batch, s = rows_of(150, loss=loss), spec_of(loss, float64=True)
-    engine, twin, expected = Engine(s, coin_input=False), LearnerTwin(s, coin_input=False), np.empty(150)
+    engine, twin, expected = engine_without_coin_input(s), LearnerTwin(s, coin_input=False), np.empty(150)
     twin.learn(batch, scores=expected)
     np.testing.assert_allclose(scores_of(engine, batch), expected, rtol=1e-7, atol=1e-7)
     assert len(arrays_of(engine)["newton_A.u"]) == len(AUTO) == len(arrays_of(Engine(s))["newton_A.u"]) - 1
