@@ -12,6 +12,7 @@ from ftprl.linear import Engine, Spec
 from ftprl.linear.spec import AUTO
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.receipt.replay import Replay
+from laws.learner_arrays import arrays_of, assert_arrays
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
 use_instruction_set("")
@@ -45,7 +46,7 @@ def dense(batch: Batch, dim: int) -> np.ndarray:
 
 
 def state_of(learner: Engine | Replay) -> dict[str, np.ndarray]:
-    """All numbers that a learner and its replay have in common, by name."""
+    """All numbers that a learner and its replay have in common, by name, without the arrays of the experts."""
     slots = learner.touched().astype(np.intp)
     own = {
         name: np.asarray(a).reshape(len(slots), np.size(a) // max(len(slots), 1))
@@ -55,8 +56,6 @@ def state_of(learner: Engine | Replay) -> dict[str, np.ndarray]:
     for k in range(len(learner.spec.scales)):
         sums = (learner.sums_of(k), learner.rounding_sums(k), learner.row_sums(k))
         own[f"sums {k}"] = np.array([getattr(s, name) for s in sums for name in type(s).__slots__])
-    names = ("P", "u", "w", "totals", "hedge", "block", "windows") if learner.spec.several else ("w", "totals")
-    own |= {name: np.array(learner.state[name]) for name in names}
     return own | {"labels": label_numbers(learner)}
 
 
@@ -68,12 +67,19 @@ def label_numbers(learner: Engine | Replay) -> np.ndarray:
     return learner.arrays["labels"].copy()
 
 
-def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
-    assert one.keys() == other.keys()
-    for name, array in one.items():
-        n = other[name].shape
-        array = array[: n[0]] if array.ndim == 1 and name in ("w", "totals") else array  # without a stack: one less
-        np.testing.assert_array_equal(array, other[name], err_msg=name)
+def assert_same(one: Engine, other: Engine | Replay) -> None:
+    """Compare all numbers of two learners, to the bit."""
+    a, b = state_of(one), state_of(other)
+    assert a.keys() == b.keys()
+    for name, array in a.items():
+        np.testing.assert_array_equal(array, b[name], err_msg=name)
+    if isinstance(other, Replay):
+        assert_arrays(one, other)
+        return
+    ours, theirs = arrays_of(one), arrays_of(other)
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
 
 
 def learned(batch: Batch) -> np.ndarray:

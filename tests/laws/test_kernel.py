@@ -20,11 +20,12 @@ from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.learner import FTPRL, Composite
 from ftprl.linear import Engine, Spec
+from ftprl.linear.totals import RegretSums
 from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
-from oracles.linear_twin import Reference
+from oracles.learner_twin import LearnerTwin
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
 use_instruction_set("")
@@ -37,13 +38,26 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     use_instruction_set("")
 
 
-def run(learner: Engine | Reference, batch: Batch) -> tuple[np.ndarray, ...]:
+def run(learner: Engine | LearnerTwin, batch: Batch) -> tuple[np.ndarray, ...]:
     """Everything a learner can tell after a batch."""
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
     totals = learner.learn(batch, scores=scores, losses=losses)
     after = learner.score(batch)
     total_array = np.array([totals.loss, totals.weight, totals.rows])
+    if isinstance(learner, LearnerTwin):
+        return scores, losses, after, total_array, table(learner), intercept(learner), learner.cells.weights()
     return scores, losses, after, total_array, learner.cells.copy(), learner.intercept.copy(), learner.weights()
+
+
+def table(twin: LearnerTwin) -> np.ndarray:
+    """z, R, the unit and S of each cell, as stored."""
+    c = twin.cells
+    return np.stack([c.z[:, 0], c.R[:, 0], c.unit, c.S[:, 0]], axis=1)
+
+
+def intercept(twin: LearnerTwin) -> np.ndarray:
+    c = twin.cells
+    return np.array([c.own_z, c.own_R, c.own_S, [c.own_kappa]])
 
 
 def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> None:
@@ -57,15 +71,15 @@ def assert_same(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> N
 def test_kernel_equals_twin_to_the_bit(options: str, seed: int, cells64: bool, values64: bool) -> None:
     batch = stream(seed, float64=values64)
     s = spec("logistic", float64=cells64, **OPTIONS[options])
-    twin = Reference(s)
+    twin = LearnerTwin(s)
     expected = run(twin, batch)
     for name in KERNELS:
         use_instruction_set(name)
         for receipt in (False, True):
             engine = Engine(s, receipt=receipt)
             assert_same(run(engine, batch), expected)
-            assert engine.progress == twin.progress
-            assert not receipt or engine.sums == twin.sums
+            assert list(engine.tallies[:3]) == twin.tallies.tolist()
+            assert not receipt or engine.sums == RegretSums(*twin.cells.sums[:, 0].tolist())
             assert receipt or not engine.tallies[3:].any()
     use_instruction_set("")
 
@@ -118,7 +132,7 @@ def test_twin_equals_theory_on_boxes(l1: float, l2: float, seed: int, c: float, 
         intercept=False,
         float64=True,
     )  # fmt: skip
-    twin = Reference(s)
+    twin = LearnerTwin(s)
     start = np.clip(np.zeros(dim), *side)
     learner = FTPRL(Box(*side, dim=dim), Diagonal(c), start=start, composite=Composite(l1, l2))
     state = learner.init()
@@ -129,8 +143,8 @@ def test_twin_equals_theory_on_boxes(l1: float, l2: float, seed: int, c: float, 
         assert predicted[0] == pytest.approx(score, abs=1e-7)
         state = learner.update(state, s.scalar_loss().slope(predicted[0], label) * v)
     # a coordinate without weight may stay anywhere in the theory half
-    seen = np.abs(twin.cells[:, 1]) > 0
-    np.testing.assert_allclose(twin.weights()[seen], state.x[seen], atol=1e-7)
+    seen = np.abs(twin.cells.R[:, 0]) > 0
+    np.testing.assert_allclose(twin.cells.weights()[seen], state.x[seen], atol=1e-7)
 
 
 def literal(history: list[tuple[float, float, float, float]], s: Spec, M: float) -> float:
@@ -154,7 +168,7 @@ def literal(history: list[tuple[float, float, float, float]], s: Spec, M: float)
 @given(seed=SEEDS)
 def test_twin_plays_the_minimiser(options: str, seed: int) -> None:
     s = spec("logistic", 4, float64=True, **OPTIONS[options])
-    twin = Reference(s)
+    twin = LearnerTwin(s)
     rng = np.random.default_rng(seed)
     history: dict[int, list[tuple[float, float, float, float]]] = {i: [] for i in range(4)}
     squares, M = np.zeros(4), np.zeros(4)
@@ -181,10 +195,10 @@ def test_twin_plays_the_minimiser(options: str, seed: int) -> None:
             history[i].append((g, x[i], sigma, 0.0))
         for i in v:
             if squares[i] > 0:
-                assert twin.weights()[i] == pytest.approx(literal(history[i], s, M[i]), abs=1e-5)
+                assert twin.cells.weights()[i] == pytest.approx(literal(history[i], s, M[i]), abs=1e-5)
 
 
-def twin_bias(twin: Reference) -> float:
+def twin_bias(twin: LearnerTwin) -> float:
     return float(twin.score(Batch.from_rows([()]))[0])
 
 
@@ -250,7 +264,7 @@ def test_extremes_stay_finite(float64: bool, kernels: str) -> None:
     batch = Batch.from_rows(rows * 40, y * 40, np.tile([1.0, 1.0, 1e-30, huge, huge, huge], 40), float64=True)
     for scale in (1e30, 1e-30):
         s = Spec(dim=2, float64=float64, scale=scale)
-        engine, twin = Engine(s, receipt=True), Reference(s)
+        engine, twin = Engine(s, receipt=True), LearnerTwin(s)
         with np.errstate(all="ignore"):
             assert_same(run(engine, batch), run(twin, batch))
         assert np.isfinite(engine.cells).all()

@@ -25,10 +25,15 @@ from ftprl.receipt.certificate import (
 from ftprl.receipt.ledger import fixed_weights
 from ftprl.receipt.soundness import broken_link
 from laws.label_streams import LABELLED, NUMBERS, dense, learned, linear_stream, progressive
+from laws.learner_arrays import arrays_of
 from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
-from oracles.any_label_twin import AnyLabel
-from oracles.labels_twin import Labels, implicit, value
+from oracles.cells_twin import over
+from oracles.experts_twin import expert_names
+from oracles.labels_twin import Labels
+from oracles.learner_twin import LearnerTwin
+from oracles.losses_twin import value
+from oracles.mixture_twin import Mixture, prior
 
 DIM = 12
 SPECS: dict[str, dict[str, Any]] = {
@@ -130,39 +135,34 @@ def test_the_chain_holds_for_any_comparator(loss: str, options: str, seed: int, 
         assert again == pytest.approx(number, rel=1e-9, abs=1e-9 * abs(actual[1].theorem)), name
 
 
-class Literal(AnyLabel):
-    """The oracle with every play, gradient and increment kept, and the numbers of the theorem as they are written."""
+class Literal(LearnerTwin):
+    """The twin with the score, slope, reach and stability of each row kept: the numbers of the theorem as written."""
 
     def __init__(self, s: Spec) -> None:
-        super().__init__(s.loss, s.scales, s.beta, s.tau)
-        self.plays: list[dict[Any, np.ndarray]] = []
-        self.history: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, float, float]] = []
-        self.steps: dict[Any, list[tuple[np.ndarray, np.ndarray]]] = {}  # of a coordinate: sigma and x
+        super().__init__(s)
+        self.history: list[tuple[list[float], list[float], np.ndarray, np.ndarray, float, float, float]] = []
 
-    def strength(self) -> dict[Any, np.ndarray]:
-        """Q of all coordinates that were learned, as stored."""
-        cells = {i: (cell[2], cell[1], cell[4]) for i, cell in self.cells.items()}
-        cells["intercept"] = (1.0, self.R0, self.kappa0)
-        return {i: s * (self.beta * s + R) / (self.h * kappa) for i, (s, R, kappa) in cells.items()}
+    def strength(self, slots: np.ndarray) -> np.ndarray:
+        """Q of the features of a row and of the intercept, as stored."""
+        c, beta = self.cells, self.spec.beta
+        s, kappa = c.unit[slots][:, None], c.kappa[slots][:, None]
+        return np.vstack([over(s * (beta * s + c.R[slots]), c.h * kappa), (beta + c.own_R) / (c.h * c.own_kappa)])
 
     def step_scales(
-        self, slots: list[int], v: np.ndarray, x: np.ndarray, x0: np.ndarray, s: np.ndarray, y: float, c: float
+        self,
+        slots: np.ndarray,
+        v: np.ndarray,
+        plays: Any,
+        at: list[float],
+        slopes: list[float],
+        A: np.ndarray,
+        y: float,
+        c: float,
     ) -> None:
-        before = self.strength()
-        L, A = self.labels, np.zeros(self.K)
-        for j, i in enumerate(slots):
-            unit, R = self.cells[i][2], self.cells[i][1]
-            A += np.divide(v[j] ** 2 * self.h, unit * (self.beta * unit + R), out=np.zeros(self.K), where=unit > 0)
-        A = c * L.kappa * (A + self.h / (self.beta + self.R0))
-        slopes = np.array([c * implicit(self.labels, s[k], y, A[k]) for k in range(self.K)])
-        super().step_scales(slots, v, x, x0, s, y, c)
-        after = self.strength()
-        stability = np.zeros(self.K)
-        for i, value_of, play in [*zip(slots, v, x, strict=True), ("intercept", 1.0, x0)]:
-            self.steps.setdefault(i, []).append((after[i] - before[i], play))
-            g = slopes * value_of
-            stability += 0.5 * np.divide(g * g, after[i], out=np.zeros(self.K), where=after[i] > 0)
-        self.history.append((s, slopes, A, stability, y, c, L.U))
+        super().step_scales(slots, v, plays, at, slopes, A, y, c)
+        g = np.append(v, 1.0)[:, None] * np.array(slopes)
+        stability = 0.5 * over(g * g, self.strength(slots)).sum(axis=0)
+        self.history.append((at, slopes, A, stability, y, c, self.labels.U))
 
     def phi(self, row: int, k: int) -> tuple[float, float, float]:
         """phi of a row for scale k, its loss above the least one, and the price of an explicit step."""
@@ -170,8 +170,8 @@ class Literal(AnyLabel):
         s, unit = float(scores[k]), U if self.loss == "poisson" else 1.0
         a = float(slopes[k]) / c * unit
         at = self._point(s, y, a)
-        loss = value(self.loss, s, y, self.tau)
-        term = loss + (0.0 if at is None else a * at - value(self.loss, at, y, self.tau)) - a * s
+        loss = value(self.loss, s, y, self.spec.tau)
+        term = loss + (0.0 if at is None else a * at - value(self.loss, at, y, self.spec.tau)) - a * s
         explicit = 0.5 * c * self._slope_at(s, y) ** 2 * float(A[k])
         return c * term / unit + float(stability[k]), c * (loss - self._least(y)) / unit, explicit
 
@@ -187,7 +187,7 @@ class Literal(AnyLabel):
             case "absolute":
                 return y if abs(a) < 1.0 else s
             case "quantile":
-                return y if -self.tau < a < 1.0 - self.tau else s
+                return y if -self.spec.tau < a < 1.0 - self.spec.tau else s
             case "hinge":
                 return y if abs(a) < 1.0 and y * s < 1 else s
             case "poisson":
@@ -201,7 +201,7 @@ class Literal(AnyLabel):
         return 1.0 + math.log(y) if self.loss == "gamma" else 0.0
 
     def _slope_at(self, s: float, y: float) -> float:
-        return Spec(loss=self.loss, tau=self.tau).scalar_loss().slope(s, y)
+        return self.spec.scalar_loss().slope(s, y)
 
 
 @pytest.mark.parametrize("loss", LABELLED)
@@ -212,9 +212,7 @@ def test_no_row_costs_more_than_its_own_loss(loss: str, seed: int) -> None:
     batch = linear_stream(seed, loss)
     s = spec(loss, DIM, scale=AUTO, float64=True)
     literal, rows = Literal(s), np.flatnonzero(learned(batch))
-    for r in rows.tolist():
-        row = slice(batch.indptr[r], batch.indptr[r + 1])
-        literal.learn(batch.indices[row].tolist(), batch.values[row], float(batch.y[r]), float(batch.weight[r]))
+    literal.learn(batch)
     engine, _, _ = progressive(s, batch, receipt=True)
     assert len(literal.history) >= len(rows) - 40
     for k in range(len(AUTO)):
@@ -249,17 +247,17 @@ def test_a_receipt_bounds_the_rows_by_their_losses(loss: str, options: str, floa
         assert price >= 0.0 or (options == "above_zero" and s.scalar_loss().predicts_labels)
 
 
-class Charged(AnyLabel):
-    """The twin, with the range of the losses that its experts are charged in each row."""
+class Charged(Mixture):
+    """The twin of a mixture, with the range of the losses that its experts are charged in each row."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.ranges: list[float] = []
+    ranges: list[float]
 
-    def mix(self, p: float, experts: np.ndarray, y: float, c: float) -> None:
-        losses = [c * value(self.loss, s, self.known_label(y), self.tau) for s in experts.tolist()]
+    def _hedge(
+        self, w: list[float], experts: list[float], p: float, y: float, known: float, c: float, t: int
+    ) -> list[float]:
+        losses = [c * value(self.loss, s, known, self.tau) for s in experts]
         self.ranges.append(max(losses) - min(losses))
-        super().mix(p, experts, y, c)
+        return super()._hedge(w, experts, p, y, known, c, t)
 
 
 def beyond(loss: ScalarLoss, batch: Batch) -> float:
@@ -280,45 +278,43 @@ def beyond(loss: ScalarLoss, batch: Batch) -> float:
 
 
 @pytest.mark.parametrize("loss", LABELLED)
-def test_the_mixture_is_near_its_best_expert(loss: str) -> None:
-    """L_j + D (2 + sum -ln(1 - a_t) / ln n) + what lies beyond the range; D² <= (1 + ln(n)/4) sum of r²."""
+def test_the_mixture_is_near_each_expert(loss: str) -> None:
+    """L_j + D (1 + max(1, ln(1/w_j)/ln n) + sum -ln(1 - a_t)/ln n) + what lies beyond the range; D^2 is bounded."""
     for seed, kind in enumerate(("linear", "random", "turning")):
         batch = stream(seed, loss, rows=400) if kind == "random" else linear_stream(seed, loss, rows=500)
         if kind == "turning":  # what was learned becomes wrong
             batch = batch.replaced(values=batch.values * np.where(np.arange(len(batch.values)) % 900 < 450, 1.0, -1.0))
-        s = spec(loss, 23, scale=AUTO, float64=True)
-        engine, twin = Engine(s), Charged(loss, s.scales, s.beta, s.tau)
+        s = spec(loss, 23, scale=AUTO, float64=True, coin=True, dense=True)
+        names = expert_names(s)
+        engine, twin = Engine(s), LearnerTwin(s)
+        twin.mixture = charged = Charged(loss, twin.labels.tau, names, AUTO)
+        charged.ranges = []
         engine.learn(batch)
-        for r in np.flatnonzero(learned(batch)).tolist():
-            row = slice(batch.indptr[r], batch.indptr[r + 1])
-            twin.learn(batch.indices[row].tolist(), batch.values[row], float(batch.y[r]), float(batch.weight[r]))
+        twin.learn(batch)
         mixture = engine.mixture
         assert mixture is not None
-        n, T = len(mixture.names), int(learned(batch).sum())
-        D, best, total = float(engine.state["hedge"][1]), min(mixture.losses), engine.progress.loss
-        t = np.arange(2, T + 1)
-        shares = -float(np.log1p(-np.minimum(2.0**-10, 1 / (t + 1))).sum()) / math.log(n)
+        assert list(mixture.names) == names
+        ln, T = math.log(len(names)), int(learned(batch).sum())
+        _, D, paid, _, _, gap = arrays_of(engine)["mixture.facts"].tolist()
+        total, t = engine.progress.loss, np.arange(2, T + 1)
+        shares = -float(np.log1p(-np.minimum(2.0**-10, 1 / (t + 1))).sum()) / ln
         size = sum(map(abs, mixture.losses)) + abs(total)
-        more = beyond(s.scalar_loss(), batch) + 2.0**-30 * float(engine.state["hedge"][2])
+        more = beyond(s.scalar_loss(), batch) + 2.0**-30 * paid
         if not s.scalar_loss().has_offset:  # what the majority's part above the mixture may cost
-            gap = float(engine.state["hedge"][-1])
             more += gap + math.log(25.0) * max(1.0, gap / 4.0)
-        assert total <= best + D * (2.0 + shares) + more + 1e-9 * size
-        assert (1.0 + math.log(n) / 4.0) * math.fsum(r * r for r in twin.ranges) * (1.0 + 1e-6) >= D**2
-        if s.scalar_loss().has_offset:  # and hence near the prediction from the labels alone
-            assert mixture.names[-1] == "offset"
-            assert total <= mixture.losses[-1] + D * (2.0 + shares) + more + 1e-9 * size
+        for weight, lost in zip(prior(names, AUTO), mixture.losses, strict=True):
+            assert total <= lost + D * (1.0 + max(1.0, -math.log(weight) / ln) + shares) + more + 1e-9 * size
+        assert (1.0 + ln / 4.0) * math.fsum(r * r for r in charged.ranges) * (1.0 + 1e-6) >= D**2
         if loss == "squared":
             r, w = float(np.ptp(batch.y[learned(batch)])), float(batch.weight.max())
-            assert w * r * r * (math.log(n) + 0.5) >= D
+            assert w * r * r * (ln + 0.5) >= D
             assert beyond(s.scalar_loss(), batch) <= w * r * r / 2.0 * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])
 def test_the_offset_expert_is_the_baseline(loss: str) -> None:
-    batch = linear_stream(3, loss, rows=500)
-    engine = Engine(spec(loss, DIM, scale=AUTO))
-    engine.learn(batch)
+    engine = Engine(spec(loss, DIM, scale=AUTO, coin=True))
+    engine.learn(linear_stream(3, loss, rows=500))
     mixture = engine.mixture
     assert mixture is not None
-    assert mixture.losses[-1] == pytest.approx(engine.baseline.loss, rel=1e-12)
+    assert mixture.losses[mixture.names.index("offset")] == pytest.approx(engine.baseline.loss, rel=1e-12)

@@ -13,52 +13,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ftprl._core import use_instruction_set
-from ftprl.data import Batch
 from ftprl.linear import Engine, Model, mixture
 from ftprl.linear.spec import AUTO
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.receipt.replay import Replay
-from laws.label_streams import GRIDS, KERNELS, LABELLED, assert_same, learned, linear_stream, progressive, state_of
+from laws.label_streams import GRIDS, KERNELS, LABELLED, assert_same, learned, linear_stream, progressive
+from laws.learner_arrays import arrays_of, assert_arrays
 from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, spec, stream
-from oracles.any_label_twin import AnyLabel
+from oracles.learner_twin import LearnerTwin
 
-ONE_AND_SEVERAL = [pytest.param(0.4, id="one"), pytest.param(AUTO, id="eight")]
-
-
-def oracle_scores(loss: str, batch: Batch, scales: tuple[float, ...], beta: float) -> tuple[np.ndarray, AnyLabel]:
-    """The predictions of the oracle for the rows that are learned, NaN for the others."""
-    oracle = AnyLabel(loss, scales, beta, 0.7)
-    scores = np.full(len(batch), np.nan)
-    for r in np.flatnonzero(learned(batch)).tolist():
-        row = slice(batch.indptr[r], batch.indptr[r + 1])
-        slots, values = batch.indices[row].tolist(), batch.values[row].astype(np.float64)
-        scores[r] = oracle.learn(slots, values, float(batch.y[r]), float(batch.weight[r]))
-    return scores, oracle
+BOTH: dict[str, Any] = {"coin": True, "dense": True}
 
 
-@pytest.mark.parametrize("scale", ONE_AND_SEVERAL)
+ADDED = {"one": {"scale": 0.4}, "eight": {"scale": AUTO}, "with coin and columns": {"scale": AUTO, **BOTH}}
+
+
+@pytest.mark.parametrize("options", ADDED)
 @pytest.mark.parametrize("loss", LABELLED)
 @law(3)
 @given(seed=SEEDS)
-def test_kernels_equal_the_oracle(loss: str, scale: Any, seed: int) -> None:
-    """To 1e-9 of the spread of the labels: the oracle is written from the formulas, in another order of sums."""
+def test_kernels_equal_the_twin(loss: str, options: str, seed: int) -> None:
+    """To 1e-9 of the spread of the labels: the logarithms, exponentials and powers of both may differ."""
     for batch, dim in ((stream(seed, loss), 23), (linear_stream(seed, loss), 12)):
-        s = spec(loss, dim, scale=scale, float64=True)
-        expected, oracle = oracle_scores(loss, batch, s.scales, s.beta)
+        s = spec(loss, dim, float64=True, **ADDED[options])
+        twin, expected = LearnerTwin(s), np.empty(len(batch))
+        twin.learn(batch, scores=expected)
         rows = learned(batch)
         spread = float(np.ptp(batch.y[rows])) + 1.0
         for name in KERNELS:
             use_instruction_set(name)
             engine, scores, losses = progressive(s, batch)
-            np.testing.assert_allclose(scores[rows], expected[rows], rtol=0, atol=1e-9 * spread)
+            np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-9 * spread)
             own = [
                 s.scalar_loss().value(a, b) for a, b in zip(scores[rows].tolist(), batch.y[rows].tolist(), strict=True)
             ]
             np.testing.assert_array_equal(losses[rows], own)
-            if s.several:
-                np.testing.assert_allclose(engine.state["w"][: oracle.n], oracle.weights, rtol=1e-6, atol=1e-9)
-                np.testing.assert_allclose(engine.state["u"], oracle.u, rtol=1e-6, atol=1e-6)
+            assert_arrays(engine, twin, rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(engine.score(batch), twin.score(batch), rtol=0, atol=1e-9 * spread)
         use_instruction_set("")
 
 
@@ -70,22 +62,23 @@ def test_kernels_equal_the_oracle(loss: str, scale: Any, seed: int) -> None:
     cells64=st.booleans(),
     values64=st.booleans(),
     grid=st.sampled_from([0.3, *GRIDS]),
+    added=st.booleans(),
 )
 def test_kernels_equal_the_replay_to_the_bit(
-    loss: str, options: str, seed: int, cells64: bool, values64: bool, grid: Any
+    loss: str, options: str, seed: int, cells64: bool, values64: bool, grid: Any, added: bool
 ) -> None:
     """State, sums of the receipt and facts of the labels; weights of 0 and missing labels are in the streams."""
     batch = stream(seed, loss, rows=60, float64=values64)
-    s = spec(loss, **{**OPTIONS[options], "scale": grid, "float64": cells64})
+    may_add = grid != 0.3 and options in ("plain", "no_intercept")
+    s = spec(loss, **{**OPTIONS[options], "scale": grid, "float64": cells64, **(BOTH if added and may_add else {})})
     replay = Replay(s, retire=True)
     replay.learn(batch)
-    expected = state_of(replay)
     for name in KERNELS:
         use_instruction_set(name)
         engine, scores, losses = progressive(s, batch, receipt=True)
         bare, other_scores, other_losses = progressive(s, batch)
         use_instruction_set("")
-        assert_same(state_of(engine), expected)
+        assert_same(engine, replay)
         np.testing.assert_array_equal(scores, other_scores)
         np.testing.assert_array_equal(losses, other_losses)
         np.testing.assert_array_equal(engine.cells, bare.cells)
@@ -110,7 +103,7 @@ def test_the_cut_into_batches_changes_no_bit(loss: str, scale: Any, seed: int, c
         parts.learn(batch[rows], scores=part_scores[rows], losses=part_losses[rows])
     np.testing.assert_array_equal(scores, part_scores)
     np.testing.assert_array_equal(losses, part_losses)
-    assert_same(state_of(whole), state_of(parts))
+    assert_same(whole, parts)
 
 
 @pytest.mark.parametrize("loss", LABELLED)
@@ -118,7 +111,7 @@ def test_the_cut_into_batches_changes_no_bit(loss: str, scale: Any, seed: int, c
 def test_rows_without_label_or_weight_change_nothing(loss: str, scale: Any) -> None:
     engine = Engine(spec(loss, scale=scale), receipt=True)
     engine.learn(stream(5, loss))
-    before, known = state_of(engine), engine.copy()
+    known = engine.copy()
     rows = stream(6, loss, complete=True)
     scores, losses = np.empty((2, len(rows)))
     engine.learn(replace(rows, y=np.full(len(rows), np.nan)), scores=scores, losses=losses)
@@ -128,7 +121,7 @@ def test_rows_without_label_or_weight_change_nothing(loss: str, scale: Any) -> N
     own = [engine.spec.scalar_loss().value(a, b) for a, b in zip(scores.tolist(), rows.y.tolist(), strict=True)]
     np.testing.assert_array_equal(losses, own)
     np.testing.assert_array_equal(scores, known.score(rows))
-    assert_same(state_of(engine), before)
+    assert_same(engine, known)
 
 
 @pytest.mark.parametrize("loss", LABELLED)
@@ -158,7 +151,7 @@ def test_a_lane_is_a_single_scale_when_values_are_signs(
         assert many.sums_of(k) == one.sums
         assert many.row_sums(k).terms == one.row_sums(0).terms
         assert many.row_sums(k).scale_loss == one.row_sums(0).scale_loss
-        assert many.state["totals"][k] == one.tallies[0]
+        assert arrays_of(many)["mixture.totals"][k] == one.tallies[0]
         assert many.label_state == one.label_state
 
 
@@ -177,7 +170,7 @@ def test_a_saved_model_goes_on_to_the_bit(loss: str, receipt: bool, several: boo
             loaded.learn(stream(seed, loss), scores=again)
             np.testing.assert_array_equal(scores, again)
             if receipt:
-                assert_same(state_of(engine), state_of(loaded))
+                assert_same(engine, loaded)
             assert engine.label_state == loaded.label_state
             np.testing.assert_array_equal(engine.cells, loaded.cells)
 
@@ -185,20 +178,25 @@ def test_a_saved_model_goes_on_to_the_bit(loss: str, receipt: bool, several: boo
 @pytest.mark.parametrize("loss", LABELLED)
 @pytest.mark.parametrize("float64", [True, False])
 def test_scales_that_stay_go_on_as_before(loss: str, float64: bool) -> None:
-    """Retirement keeps the lanes, the labels, the stack's columns and the offset."""
-    engine = Engine(spec(loss, scale=AUTO, float64=float64), receipt=True)
+    """Retirement keeps the lanes, the labels, and what the other experts know of the scales that stay."""
+    engine = Engine(spec(loss, scale=AUTO, float64=float64, **BOTH), receipt=True)
     engine.learn(stream(1, loss))
     small = engine.copy()
     small.keep_scales(2)
     assert small.spec.scales == AUTO[2:6]
     assert small.progress == engine.progress
-    others = len(engine.state["u"]) - 8
-    kept = [2, 3, 4, 5, *range(8, 8 + others)]
-    np.testing.assert_array_equal(small.state["u"], engine.state["u"][kept])
-    np.testing.assert_array_equal(small.state["P"], engine.state["P"][np.ix_(kept, kept)])
-    assert small.state["w"].sum() == pytest.approx(1.0, abs=1e-12)
+    old, new = arrays_of(engine), arrays_of(small)
+    for letter in "ABD":
+        u, P = old[f"newton_{letter}.u"], old[f"newton_{letter}.P"]
+        kept = [2, 3, 4, 5, *range(8, len(u))]
+        np.testing.assert_array_equal(new[f"newton_{letter}.u"], u[kept])
+        np.testing.assert_array_equal(new[f"newton_{letter}.P"], P[np.ix_(kept, kept)])
+    assert new["mixture.w"].sum() == pytest.approx(1.0, abs=1e-12)
     assert list(small.mixture.names[4:]) == list(engine.mixture.names[8:])  # type: ignore[union-attr]
-    np.testing.assert_array_equal(small.state["totals"][4:], engine.state["totals"][8:])
+    for name in ("mixture.totals", "mixture.octave", "mixture.without"):
+        np.testing.assert_array_equal(new[name][..., :4], old[name][..., 2:6])
+        np.testing.assert_array_equal(new[name][..., 4:9], old[name][..., 8:13])
+    np.testing.assert_array_equal(new["mixture.octave_loss"], old["mixture.octave_loss"])
     for _ in range(2):
         assert small.label_state == engine.label_state
         for k in range(4):
@@ -208,7 +206,7 @@ def test_scales_that_stay_go_on_as_before(loss: str, float64: bool) -> None:
             assert small.sums_of(k) == engine.sums_of(k + 2)
             assert small.rounding_sums(k) == engine.rounding_sums(k + 2)
             assert small.row_sums(k).terms == engine.row_sums(k + 2).terms
-            assert small.state["totals"][k] == engine.state["totals"][k + 2]
+            assert arrays_of(small)["mixture.totals"][k] == arrays_of(engine)["mixture.totals"][k + 2]
         for name in {"unit", "count", "kappa"} & small.parts.keys():
             np.testing.assert_array_equal(small.parts[name], engine.parts[name])
         small.learn(stream(2, loss))
@@ -220,13 +218,13 @@ def test_a_replay_drops_the_same_scales(loss: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(mixture, "FIRST_ROW", 2048)
     monkeypatch.setattr(mixture, "TOLERANCE", 2.0)
     batch = linear_stream(4, loss, rows=2600, weighted=False)
-    s = spec(loss, 12, scale=AUTO[:6])
+    s = spec(loss, 12, scale=AUTO[:6], **BOTH)
     engine, replay = Engine(s, receipt=True), Replay(s, retire=True)
     engine.learn(batch)
     replay.learn(batch)
     assert len(engine.spec.scales) == 4
     assert engine.spec == replay.spec
-    assert_same(state_of(engine), state_of(replay))
+    assert_same(engine, replay)
 
 
 def test_every_other_loss_has_units() -> None:

@@ -16,11 +16,12 @@ from ftprl._core import use_instruction_set
 from ftprl.data import Batch
 from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
-from ftprl.linear.mixture import experts_of, move, window_of
+from ftprl.linear.mixture import experts_of, window_of
 from ftprl.linear.spec import AUTO
+from laws.learner_arrays import arrays_of, assert_arrays
 from laws.strategies import SEEDS, law
 from laws.streams import OPTIONS, fitted, labels, spec, stream
-from oracles.scales_twin import ReferenceScales
+from oracles.learner_twin import LearnerTwin
 
 KERNELS = [name for name in ("portable", "sse2", "avx2") if use_instruction_set(name)]
 use_instruction_set("")
@@ -34,21 +35,20 @@ class Kept(Engine):
         return False
 
 
-def results_of(learner: Engine | ReferenceScales, batch: Batch) -> dict[str, np.ndarray]:
-    """Everything that a batch changes in a learner."""
+def results_of(learner: Engine | LearnerTwin, batch: Batch) -> dict[str, np.ndarray]:
+    """Everything that a batch changes in a learner, without the arrays of its experts."""
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
     progress = learner.learn(batch, scores=scores, losses=losses)
     some = {"scores": scores, "losses": losses, "totals": np.array([progress.loss, progress.weight, progress.rows])}
-    some |= {"after": learner.score(batch), "intercept": learner.intercept.copy(), "tallies": learner.tallies.copy()}
-    some |= {f"weights {k}": learner.weights(k) for k in range(len(learner.spec.scales))}
-    return some | {name: a.copy() for name, a in {**learner.parts, **mixed(learner)}.items()}
-
-
-def mixed(learner: Engine | ReferenceScales) -> dict[str, np.ndarray]:
-    """The state of the mixture: of the experts that there are, without what other losses and several passes have."""
-    n = len(experts_of(learner.spec))
-    others, sizes = {"labels", "hedge", "first", "weighed", "first_part", "seen"}, {"w": n, "totals": n, "facts": 1}
-    return {name: a[: sizes.get(name)] for name, a in learner.state.items() if name not in others}
+    some |= {"after": learner.score(batch), "tallies": learner.tallies[:3].copy()}
+    if isinstance(learner, LearnerTwin):
+        c = learner.cells
+        some |= {"z": c.z, "R": c.R, "unit": c.unit, "count": c.count, "S": c.S, "sums": c.sums}
+        some["intercept"] = np.array([c.own_z, c.own_R, c.own_S, np.ones_like(c.own_z)])
+        return some | {f"weights {k}": c.weights(k) for k in range(len(c.h))}
+    some |= {name: a.copy() for name, a in learner.parts.items() if name != "coin"}
+    some |= {"intercept": learner.intercept.copy(), "sums": learner.state["sums"].copy()}
+    return some | {f"weights {k}": learner.weights(k) for k in range(len(learner.spec.scales))}
 
 
 def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray], receipt: bool = True) -> None:
@@ -72,16 +72,54 @@ def test_kernel_equals_twin_to_the_bit(
     batch = stream(seed, rows=60, float64=values64)
     more = {**OPTIONS[options], "scale": grid}
     s = spec("logistic", float64=cells64, **more)
-    expected = results_of(ReferenceScales(s), batch)
+    twin = LearnerTwin(s)
+    expected = results_of(twin, batch)
     for name in KERNELS:
         use_instruction_set(name)
         for receipt in (True, False):
             engine = Engine(s, receipt=receipt)
             assert_same(results_of(engine, batch), expected, receipt)
+            assert_arrays(engine, twin)
             assert receipt or not (engine.intercept[2].any() or engine.state["sums"].any())
             lanes = -(-len(grid) // 4) * 4
             assert not engine.cells[:, 2 * lanes + 2 :].any()  # what fills a cell up
     use_instruction_set("")
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("added", [{"coin": True}, {"dense": True}, {"coin": True, "dense": True}], ids=str)
+@law(3)
+@given(seed=SEEDS, float64=st.booleans(), grid=st.sampled_from(GRIDS))
+def test_coin_and_columns_equal_the_twin_to_the_bit(
+    added: dict[str, bool], intercept: bool, seed: int, float64: bool, grid: tuple[float, ...]
+) -> None:
+    batch = with_numbers(stream(seed, rows=140, float64=float64), seed)
+    s = spec("logistic", scale=grid, float64=float64, intercept=intercept, **added)
+    twin = LearnerTwin(s)
+    expected = results_of(twin, batch)
+    if "dense" in added:
+        assert twin.experts.columns.feature  # type: ignore[union-attr]
+    for name in KERNELS:
+        use_instruction_set(name)
+        engine = Engine(s, receipt=True)
+        assert_same(results_of(engine, batch), expected)
+        assert_arrays(engine, twin)
+        if twin.experts.coin is not None:
+            np.testing.assert_array_equal(engine.parts["coin"], twin.experts.coin.cells)
+    use_instruction_set("")
+
+
+def with_numbers(batch: Batch, seed: int) -> Batch:
+    """Rows with three more numbers each, the last one from the middle on: their columns come and leave."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for r in range(len(batch)):
+        own = slice(int(batch.indptr[r]), int(batch.indptr[r + 1]))
+        kept = [(i, v) for i, v in zip(batch.indices[own].tolist(), batch.values[own].tolist(), strict=True) if i > 3]
+        new = [(i, float(v)) for i, v in enumerate(rng.normal(size=4) * [1, 10, 1e-3, 1] + [0, 50, 1, 0]) if i != 3]
+        new = new if r < 70 else [*new[1:], (3, float(rng.normal()))]
+        rows.append([*kept, *new])
+    return Batch.from_rows(rows, batch.y, batch.weight, float64=batch.values.dtype == np.float64)
 
 
 def test_long_blocks_equal_the_twin() -> None:
@@ -93,9 +131,10 @@ def test_long_blocks_equal_the_twin() -> None:
         np.where(np.arange(n) % 900 == 7, np.arange(n) / 100.0 + 0.5, 1.0),
     )  # fmt: skip
     s = spec("logistic", 5, scale=AUTO[:6], float64=True)
-    twin, engine = ReferenceScales(s), Engine(s, receipt=True)
+    twin, engine = LearnerTwin(s), Engine(s, receipt=True)
     assert_same(results_of(engine, rows), results_of(twin, rows))
-    windows = engine.state["windows"]
+    assert_arrays(engine, twin)
+    windows = arrays_of(engine)["mixture.windows"]
     assert (windows[2] == windows[0] + windows[1]).all()  # as it was at row 4096
     assert (windows[:, :-1] >= windows[:, -1:]).all()
     assert windows.shape == (3, 4)
@@ -127,7 +166,7 @@ def test_a_lane_is_a_single_scale_when_values_are_signs(
         assert many.bias(k) == one.bias()
         assert many.sums_of(k) == one.sums
         # The logarithm of many is taken otherwise than that of one.
-        assert many.state["totals"][k] == pytest.approx(one.tallies[0], rel=1e-12)
+        assert arrays_of(many)["mixture.totals"][k] == pytest.approx(one.tallies[0], rel=1e-12)
 
 
 @law(16)
@@ -145,8 +184,8 @@ def test_the_cut_into_batches_changes_no_bit(seed: int, cuts: list[int], grid: t
     np.testing.assert_array_equal(np.concatenate(parts), scores)
     for name in ("cells", "intercept", "tallies"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(in_parts, name))
-    for name, array in whole.state.items():
-        np.testing.assert_array_equal(array, in_parts.state[name])
+    for name, array in whole.saved_arrays.items():
+        np.testing.assert_array_equal(array, in_parts.saved_arrays[name], err_msg=name)
 
 
 @pytest.mark.parametrize("float64", [True, False])
@@ -192,17 +231,20 @@ def slack(value: float) -> float:
 @law(4)
 @given(seed=SEEDS)
 def test_shares_cost_what_they_say(kind: str, seed: int) -> None:
-    """W (ln n - sum over the rows of ln(1 - a_t)) on top of the best expert."""
+    """ln(1/w_j) + (W - 1) ln n - W sum of ln(1 - a_t) over the rows, on top of every expert j."""
     batch = streams_of(kind, seed, "logistic")
-    engine = Engine(spec("logistic", scale=AUTO, float64=True))
+    engine = Engine(spec("logistic", scale=AUTO, float64=True, coin=True, dense=True))
+    first = engine.mixture
     engine.learn(batch)
     mixture = engine.mixture
+    assert first is not None
     assert mixture is not None
+    assert math.fsum(first.weights) == pytest.approx(1.0, abs=1e-12)
     t = np.arange(1, len(batch) + 1)
-    a = np.minimum(2.0**-10, 1 / (t + 1))
-    best, W = min(mixture.losses), max(1.0, float(batch.weight.max()))
-    most = best + W * (math.log(9) - float(np.log1p(-a[:-1]).sum()))
-    assert engine.progress.loss <= most + slack(best)
+    a, W = np.minimum(2.0**-10, 1 / (t + 1)), max(1.0, float(batch.weight.max()))
+    shared = (W - 1.0) * math.log(len(first.weights)) - W * float(np.log1p(-a[:-1]).sum())
+    for weight, loss in zip(first.weights, mixture.losses, strict=True):
+        assert engine.progress.loss <= loss - math.log(weight) + shared + slack(loss)
 
 
 @pytest.mark.parametrize("float64", [True, False])
@@ -225,9 +267,11 @@ def test_extremes_stay_finite(float64: bool) -> None:
         s = Spec(dim=2, float64=float64, scale=grid)
         engine = Engine(s, receipt=True)
         with np.errstate(all="ignore"):
-            expected = results_of(ReferenceScales(s), batch)
+            twin = LearnerTwin(s)
+            expected = results_of(twin, batch)
         actual = results_of(engine, batch)
         assert_same(actual, expected)
+        assert_arrays(engine, twin)
         for name, array in actual.items():
             assert np.isfinite(array).all(), name
 
@@ -246,8 +290,8 @@ def test_rows_without_label_or_weight_change_nothing() -> None:
     np.testing.assert_array_equal(scores, before.score(rows))
     for name in ("cells", "intercept", "tallies"):
         np.testing.assert_array_equal(getattr(engine, name), getattr(before, name))
-    for name, array in engine.state.items():
-        np.testing.assert_array_equal(array, before.state[name])
+    for name, array in engine.saved_arrays.items():
+        np.testing.assert_array_equal(array, before.saved_arrays[name], err_msg=name)
 
 
 @pytest.mark.parametrize("float64", [True, False])
@@ -260,7 +304,7 @@ def test_a_retirement_keeps_what_it_keeps(float64: bool) -> None:
     assert small.spec.scales == AUTO[2:6]
     assert small.spec.retired == AUTO[:2] + AUTO[6:]
     assert small.progress == engine.progress
-    assert small.state["w"].sum() == pytest.approx(1.0, abs=1e-12)
+    assert arrays_of(small)["mixture.w"].sum() == pytest.approx(1.0, abs=1e-12)
     assert small.bias(0) == engine.bias(2)
     for _ in range(2):
         for k in range(4):
@@ -268,7 +312,7 @@ def test_a_retirement_keeps_what_it_keeps(float64: bool) -> None:
                 np.testing.assert_array_equal(small.parts[name][:, k], engine.parts[name][:, k + 2])
             np.testing.assert_array_equal(small.intercept[:, k], engine.intercept[:, k + 2])
             assert small.sums_of(k) == engine.sums_of(k + 2)
-            assert small.state["totals"][k] == engine.state["totals"][k + 2]
+            assert arrays_of(small)["mixture.totals"][k] == arrays_of(engine)["mixture.totals"][k + 2]
         for name in ("unit", "count"):
             np.testing.assert_array_equal(small.parts[name], engine.parts[name])
         small.learn(stream(2))
@@ -322,8 +366,8 @@ def test_scales_are_dropped_at_the_same_row_however_rows_are_cut(unlearned: str)
     assert np.isnan(losses).any() == (unlearned == "label")
     for name in ("cells", "intercept", "tallies"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(in_parts, name))
-    for name, array in whole.state.items():
-        np.testing.assert_array_equal(array, in_parts.state[name])
+    for name, array in whole.saved_arrays.items():
+        np.testing.assert_array_equal(array, in_parts.saved_arrays[name], err_msg=name)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma"])
@@ -342,7 +386,7 @@ def test_losses_that_may_be_below_0_drop_scales_by_their_deviance(loss: str) -> 
         engine.learn(batch, losses=losses[engine])
     least = float((y * (1.0 - np.log(np.maximum(y, 1e-9))) if loss == "poisson" else 1.0 + np.log(y))[-(2**16) :].sum())
     assert losses[kept].sum() < 0.0
-    assert (kept.state["windows"][2] > 0.0).all()
+    assert (arrays_of(kept)["mixture.windows"][2] > 0.0).all()
     assert len(own.spec.scales) == 4
     after, without = (float(losses[engine][-(2**16) :].sum()) - least for engine in (own, kept))
     assert after <= 1.001 * without
@@ -352,15 +396,11 @@ def test_losses_that_may_be_below_0_drop_scales_by_their_deviance(loss: str) -> 
 def test_scales_that_stay_without_any_weight_begin_with_equal_weights(loss: str) -> None:
     """Found by fuzzing: the weight of a scale may have become exactly 0, and 0 / 0 is no weight."""
     engine = Engine(Spec(loss, dim=2, scale=AUTO))
-    engine.state["w"][...] = 0.0
-    engine.state["w"][7] = 1.0
-    experts = len(experts_of(engine.spec))
-    old = {name: a[:experts].copy() if name in ("w", "totals") else a.copy() for name, a in engine.state.items()}
+    w = arrays_of(engine)["mixture.w"]
+    w[...] = 0.0
+    w[7] = 1.0
+    left = len(experts_of(engine.spec)) - 4
     engine.keep_scales(0)
-    left = experts - 4
-    assert engine.state["w"][:left].tolist() == [1 / left] * left
-    assert not engine.state["w"][left:].any()
-    new = {name: a[:left].copy() if name in ("w", "totals") else a.copy() for name, a in engine.state.items()}
-    moved = {name: np.zeros_like(a) for name, a in new.items()}
-    move(old, moved, 0, 8, 4)
-    np.testing.assert_array_equal(new["w"], moved["w"])
+    w = arrays_of(engine)["mixture.w"]
+    assert w[:left].tolist() == [1 / left] * left
+    assert not w[left:].any()

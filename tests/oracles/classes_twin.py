@@ -1,200 +1,158 @@
-"""Several classes in plain NumPy, row by row: what docs/classes.md describes, for comparison with the compiled learner.
+"""Several classes, row by row: what docs/classes.md describes, out of the twins of its parts.
 
-A cell of a feature is an array z and one R of shape (columns, K), a unit s and a count N. Columns are the classes that
-were seen and then, while others may come, one for all of those together.
+Columns of cells are the classes that were seen and then, while others may come, one for all of those together.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from oracles.experts_twin import Columns, newton, regrown
+from ftprl.linear.spec import Spec
+from oracles.cells_twin import Cells, Vector, in_fours, upwards
+from oracles.experts_twin import HEAVY, expert_names
+from oracles.losses_twin import LEAST_CURVE
+from oracles.mixture_twin import Mixture, mixed
+from oracles.newton_twin import DRIFT, RIDGE, Columns, Newton
 
-STACK_CUT = 8.0
-
-
-@dataclass
-class Cell:
-    z: np.ndarray
-    R: np.ndarray
-    s: float = 0.0
-    N: float = 0.0
+LOWEST = -8.0  # the Newton experts see logarithms of probabilities from here on
 
 
-@dataclass
 class ClassesTwin:
-    """`most` classes at the most, of which `seen` are known from the start; `ovr` for one against the rest."""
+    """A learner of at most `spec.classes` classes, of which `seen` are known from the start."""
 
-    most: int
-    scales: tuple[float, ...]
-    seen: int = 0
-    beta: float = 0.3
-    l1: float = 0.0
-    l2: float = 0.0
-    lower: float = -math.inf
-    upper: float = math.inf
-    intercept: bool = True
-    ovr: bool = False
-    stack: bool = True
-    dense: bool = False
-    float64: bool = True
-    cells: dict[int, Cell] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        K = len(self.scales)
-        self.h = np.array(self.scales)
-        self.stack = self.stack and K > 1
-        self.is_free = self.l1 == self.l2 == 0 and math.isinf(self.lower) and math.isinf(self.upper)
-        n = K + self.stack
-        self.bias = Cell(np.zeros((self.columns, K)), np.zeros((self.columns, K)), 1.0)
-        self.w, self.totals, self.largest = np.full(n, 1.0 / n), np.zeros(n), 1.0
-        self.u, self.P = np.full(K, 1.0 / K), np.eye(K) / 4.0
-        self.rows, self.loss = 0, 0.0
-        self.read_columns = Columns() if self.dense and self.stack else None
-        self.class_u, self.class_P = np.zeros((self.columns, 0)), np.zeros((self.columns, 0, 0))
-        self.inputs = np.zeros(0)  # a constant and the dense columns of a row, from the first column on
+    def __init__(self, spec: Spec, seen: int = 0) -> None:
+        self.spec, self.most, self.seen, self.ovr = spec, spec.classes, seen, spec.loss == "ovr"
+        K, self.cells = len(spec.scales), Cells(spec, (self.width,))
+        names = expert_names(spec) if spec.several else ["only"]
+        self.mixture = Mixture(spec.loss, 0.5, names, spec.scales)
+        self.newtons = {name: Newton(K, K) for name in names[K:]}  # weights of scales, shared by the classes
+        self.table = Columns() if spec.dense else None
+        self.classes = [Newton(0, 1, constant=0) for _ in range(self.width)]  # weights of 1 and columns
+        self.bias, self.var = np.zeros(self.width), np.full(self.width, RIDGE)
+        self.t, self.loss = 0, 0.0
 
     @property
-    def columns(self) -> int:
+    def width(self) -> int:
+        """How many columns there are."""
         return self.seen + (self.seen < self.most)
 
     @property
-    def copies(self) -> np.ndarray:
+    def copies(self) -> Vector:
         """How many classes a column stands for."""
         return np.array([1.0] * self.seen + [float(self.most - self.seen)] * (self.seen < self.most))
 
     def grow(self, seen: int) -> None:
-        """The next classes start as copies of the column of those not seen."""
-        before, self.seen = self.columns, seen
+        """Give the next classes copies of the column of those not seen."""
+        before, self.seen = self.width, seen
+        more, cells = self.width - before, self.cells
+        for name in ("z", "R", "S", "own_z", "own_R", "own_S", "sums"):
+            a = getattr(cells, name)
+            setattr(cells, name, np.concatenate([a, *[a[..., -1:, :]] * more], axis=-2))
+        self.bias, self.var = (np.concatenate([a, *[a[-1:]] * more]) for a in (self.bias, self.var))
+        last = self.classes[-1]
+        for _ in range(more):
+            self.classes.append(Newton(0, len(last.u), constant=0))
+            self.classes[-1].u, self.classes[-1].P = last.u.copy(), last.P.copy()
 
-        def grown(a: np.ndarray) -> np.ndarray:
-            return np.concatenate([a, np.repeat(a[-1:], self.columns - before, axis=0)])
+    # ---- before the label ----
 
-        for cell in (*self.cells.values(), self.bias):
-            cell.z, cell.R = grown(cell.z), grown(cell.R)
-        self.class_u, self.class_P = grown(self.class_u), grown(self.class_P)
+    def scores(self, slots: Vector, v: Vector, *, learns: bool = False) -> tuple[Vector, Any]:
+        """Return the scores, a row per column and a number per scale, and the plays."""
+        if learns:
+            self.cells.raise_units(slots, v)
+        plays = self.cells.plays(slots)
+        return self.cells.scores(v, *plays, fours=False), plays
 
-    def _stored(self, a):
-        return a if self.float64 else np.asarray(a, np.float32).astype(np.float64)
+    def _normal(self, f: Vector) -> Vector:
+        t = f - f.max(axis=0)
+        return t - np.log(self.copies @ np.exp(t))
 
-    def _play(self, cell: Cell, free: bool) -> np.ndarray:
-        s = cell.s
-        den = s * (self.beta * s + cell.R)
-        size = np.abs(cell.z)
-        if not free:
-            den = den + self.h * self.l2 * (s * s)
-            size = np.maximum(size - self.l1 * s, 0.0)
-        x = np.divide(np.copysign(size, cell.z) * -self.h, den, out=np.zeros_like(size), where=den > 0)
-        return x if free else np.clip(x, self.lower, self.upper)
-
-    def _empty(self) -> Cell:
-        return Cell(np.zeros((self.columns, len(self.h))), np.zeros((self.columns, len(self.h))))
-
-    def scores(self, row: dict[int, float], raise_units: bool = False):
-        """The scores, a row per column and a number per scale, and the plays."""
-        total, plays = np.zeros((self.columns, len(self.h))), []
-        for i, v in row.items():
-            cell = self.cells.setdefault(i, self._empty()) if raise_units else self.cells.get(i, self._empty())
-            if raise_units:
-                cell.N = float(self._stored(cell.N + 1.0))
-                a, s = abs(v), cell.s
-                if a > s:
-                    cell.s = float(self._stored(max(s, math.sqrt(s * s + (a * a - s * s) / cell.N), a * 0.0625)))
-            x = self._play(cell, self.is_free)
-            plays.append(x)
-            total = total + x * v
-        return (total + self._play(self.bias, True) if self.intercept else total), plays
-
-    def log_chances(self, scores: np.ndarray) -> np.ndarray:
-        """The logarithm of the probability of one class of each column, by each scale."""
+    def say(self, slots: Vector, v: Vector, scores: Vector) -> tuple[Vector, list[float]]:
+        """Return the logarithms of the probabilities of one class of each column, by each expert, and 1 and columns."""
         t = np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores))) if self.ovr else scores
-        logs = t - t.max(axis=0)
-        return logs - np.log(self.copies @ np.exp(logs))
+        logs = self._normal(t)
+        inputs = self.table.inputs(slots, v) if self.table else [1.0]
+        seen, experts = np.maximum(logs, LOWEST), [logs]
+        for name, e in self.newtons.items():
+            f = upwards(seen[:, k] * e.u[k] for k in range(len(e.u)))
+            if name == "columns":
+                f = f + [in_fours((own.u * inputs).tolist()) for own in self.classes]
+            experts.append(self._normal(f + self.bias if name == "drift" else f)[:, None])
+        return np.column_stack(experts), inputs
 
-    def experts(self, scores: np.ndarray) -> np.ndarray:
-        """The same with the stack, if there is one, in the last column."""
-        logs = self.log_chances(scores)
-        if not self.stack:
-            return logs
-        f = np.maximum(logs, -STACK_CUT) @ self.u + self.class_u @ self.inputs
-        own = f - f.max()
-        return np.column_stack([logs, own - math.log(float(self.copies @ np.exp(own)))])
+    def predict(self, row: dict[int, float]) -> Vector:
+        """Return the probability of one class of each column, without drift."""
+        slots, v = _entries(row)
+        return np.exp(self.say(slots, v, self.scores(slots, v)[0])[0]) @ self.mixture.awake()
 
-    def predict(self, row: dict[int, float]) -> np.ndarray:
-        """The probability of one class of each column."""
-        if self.class_u.shape[1]:
-            known = self.read_columns
-            values = [(row.get(i, 0.0) - known.scaling[i][0]) / known.scaling[i][1] for i in known.active]
-            self.inputs = np.array([1.0, *np.clip(values, -8.0, 8.0)])
-        return np.exp(self.experts(self.scores(row)[0])) @ self.w
+    def losses(self, row: dict[int, float], y: int) -> Vector:
+        """Return the loss of each expert on a row that is not learned; a class that is not known is one to come."""
+        slots, v = _entries(row)
+        return -self.say(slots, v, self.scores(slots, v)[0])[0][min(y, self.width - 1)]
 
-    def losses(self, row: dict[int, float], y: int) -> np.ndarray:
-        """The loss of each expert on a row that is not learned; a class that is not known is one of those to come."""
-        self.predict(row)  # reads its dense columns
-        return -self.experts(self.scores(row)[0])[min(y, self.columns - 1)]
+    # ---- after it ----
 
-    def learn(self, row: dict[int, float], y: int, c: float = 1.0, arrival: np.ndarray | None = None) -> float:
-        """`arrival` are the losses of the experts when the row arrived, if its label was late."""
+    def learn(self, row: dict[int, float], y: int, c: float = 1.0, late: Vector | None = None) -> float:
+        """Return the loss of a row that is learned; `late` are the losses of experts when it came without its label."""
+        slots, v = _entries(row)
         if y >= self.seen:
             self.grow(y + 1)
-        scores, plays = self.scores(row, raise_units=True)
-        if self.read_columns is not None:
-            inputs = self.read_columns.read(list(row), np.array(list(row.values())))
-            self.inputs = inputs if self.class_u.shape[1] else np.zeros(0)
-        logs = self.experts(scores)
-        losses = -logs[y] if arrival is None else arrival
-        if c > self.largest:
-            self.w = self.w ** (self.largest / c)
-            self.w /= self.w.sum()
-            self.largest = c
-        low = losses.min()
-        loss = low - math.log(float(self.w @ np.exp(low - losses)))
-        self.rows, self.loss = self.rows + 1, self.loss + c * loss
-        self.totals += c * losses
-        n = len(self.w)
-        if n > 1:
-            self.w = self.w * np.exp((c / self.largest) * (low - losses))
-            a = min(2.0**-10, 1.0 / (self.rows + 1.0))
-            self.w = (1.0 - a) * (self.w / self.w.sum()) + a / n
-        if self.stack:
-            self._newton(logs, y, min(c, 1024.0))
-        slope = 0.5 * (1.0 + np.tanh(0.5 * scores)) if self.ovr else np.exp(logs[:, : len(self.h)])
+        scores, plays = self.scores(slots, v, learns=True)
+        logs, inputs = self.say(slots, v, scores)
+        self.t += 1
+        losses = (-logs[y] if late is None else late).tolist()
+        self.mixture.admit(c)
+        if late is not None and "drift" in self.mixture.names:
+            losses[self.mixture.names.index("drift")] = mixed(self.mixture.awake(), losses)
+        loss = self._mix(losses, c)
+        self.loss += c * loss
+        for k, name in enumerate(self.newtons, len(self.spec.scales)):
+            self._newton(name, logs, logs[:, k], inputs, y, min(c, HEAVY))
+        K = len(self.spec.scales)
+        slope = 0.5 * (1.0 + np.tanh(0.5 * scores)) if self.ovr else np.exp(logs[:, :K])
         slope[y] -= 1.0
-        slope *= c
-        for (i, v), x in zip(row.items(), plays, strict=True):
-            self._step(self.cells[i], slope * v, x, self._stored)
-        if self.intercept:
-            self._step(self.bias, slope, self._play(self.bias, True), lambda a: a)
-        if self.read_columns is not None:
-            self._review()
+        self.cells.learn(slots, v, *plays, c * slope)
+        if self.table is not None:
+            self.table.learn(slots, v, self.t, self.classes)
+        for name in self.mixture.octaves.leaving(self.t):
+            self.drop(name)
         return loss
 
-    def _review(self) -> None:
-        started, (stay, joined) = self.class_u.shape[1] > 0, self.read_columns.review()
-        made = [regrown(u, P, 0, stay, joined, started) for u, P in zip(self.class_u, self.class_P, strict=True)]
-        self.class_u, self.class_P = (np.array(parts) for parts in zip(*made, strict=True))
+    def _mix(self, losses: list[float], c: float) -> float:
+        if len(losses) == 1:
+            return losses[0]
+        return self.mixture.learn_chances(losses, [math.exp(-a) for a in losses], c, self.t)
 
-    def _step(self, cell: Cell, g: np.ndarray, x: np.ndarray, stored) -> None:
-        after = np.maximum(stored(np.sqrt(cell.R * cell.R + g * g)), cell.R)
-        sigma = cell.s * (after - cell.R) * (1.0 / self.h)
-        cell.z, cell.R = stored(cell.z + (g - sigma * x)), after
-
-    def _newton(self, logs: np.ndarray, y: int, c: float) -> None:
-        """A Newton step of the stack: the Hessian is that of its softmax, one class after the other."""
-        v = np.maximum(logs[:, : len(self.h)], -STACK_CUT)
-        p = self.copies * np.exp(logs[:, -1])
+    def _newton(self, name: str, logs: Vector, own: Vector, inputs: list[float], y: int, c: float) -> None:
+        """Step along the exact Hessian of the softmax, one class after the other; then what each class has alone."""
+        e, v, one = self.newtons[name], np.maximum(logs[:, : len(self.spec.scales)], LOWEST), np.exp(own)
+        p = self.copies * one
         p = p / p.sum()
-        mean = p @ v
-        for j in range(self.columns):
-            d = v[j] - mean
-            b = c * max(p[j], 2.0**-13)
-            Pd = self.P @ d
-            self.P = self.P - (b / (1.0 + b * max(float(d @ Pd), 0.0))) * np.outer(Pd, Pd)
-        self.u = self.u - c * (self.P @ (mean - v[y]))
-        for j in range(self.columns if len(self.inputs) else 0):
-            p_j = math.exp(logs[j, -1])
-            a, b = c * (p_j - (j == y)), c * max(p_j * (1.0 - p_j), 2.0**-13)
-            self.class_u[j], self.class_P[j] = newton(self.class_u[j], self.class_P[j], self.inputs, a, b)
+        middle = p @ v
+        for d, b in zip(v - middle, c * np.maximum(p, LEAST_CURVE), strict=True):
+            Pd = e.P @ d
+            e.P = e.P - (b / (1.0 + b * max(float(d @ Pd), 0.0))) * np.outer(Pd, Pd)
+        e.u = e.u - c * (e.P @ (middle - v[y]))
+        for i in range(self.width):
+            g, b = one[i] - (i == y), max(one[i] * (1.0 - one[i]), LEAST_CURVE)
+            if name == "columns":
+                self.classes[i].learn(inputs, c, g, b)
+            if name == "drift":
+                held = 1.0 + c * b * self.var[i]
+                self.bias[i] -= ((c * g) * self.var[i]) / held
+                self.var[i] /= held
+                self.var[i] += DRIFT * (self.var[i] < RIDGE)
+
+    def drop(self, name: str) -> None:
+        """Drop a Newton expert."""
+        names = self.mixture.names
+        self.mixture.keep([j for j, other in enumerate(names) if other != name], len(self.spec.scales))
+        del self.newtons[name]
+        self.table = None if name == "columns" else self.table
+
+
+def _entries(row: dict[int, float]) -> tuple[Vector, Vector]:
+    return np.array(list(row), np.intp), np.array(list(row.values()), np.float64)

@@ -1,191 +1,136 @@
-"""The coin-betting expert and the stack that sees dense columns, row by row in NumPy (docs/scales.md).
-
-`Coin` and `Columns` are the additions, and `LogLoss` is a whole learner with them; `label_experts_twin` has that of the
-other losses.
-"""
+"""The experts of a learner beside its scales: Newton experts, offset and coin; what they say, and how they learn."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import numpy as np
+from ftprl.linear.spec import Spec
+from oracles.cells_twin import Vector
+from oracles.coin_twin import Coin
+from oracles.labels_twin import Labels
+from oracles.losses_twin import KINKED, LOG_LINK, MARGIN, PINBALL, cut, newton_slope, sides, slope, value
+from oracles.newton_twin import Columns, Newton
 
-from oracles.any_label_twin import RIDGE, Vector
-from oracles.label_mixture_twin import SHARE
-from oracles.labels_twin import cut
-
-WEALTH = 0.3
-MOST, DEVIATIONS, PART, FIRST = 64, 8.0, 0.625, 8
-
-
-@dataclass
-class Coin:
-    """Per coordinate: theta, the sizes of the gradients, what was won, the largest value; None is the intercept.
-
-    `labels` are the weights of negative and positive ones; with the log loss scores are counted from their log odds.
-    """
-
-    labels: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    cells: dict[int | None, list[float]] = field(default_factory=lambda: {None: [0.0, 0.0, 0.0, 1.0]})
-    bound: float = 1.0
-
-    def _weight(self, i: int | None) -> float:
-        theta, sizes, won, largest = self.cells[i]
-        L = largest * self.bound
-        return (WEALTH + won) * theta / (L * (L + sizes)) if L > 0 else 0.0
-
-    def score(self, slots: list[int], values: Vector) -> float:
-        for i, v in zip(slots, values.tolist(), strict=True):
-            cell = self.cells.setdefault(i, [0.0, 0.0, 0.0, 0.0])
-            cell[3] = max(cell[3], abs(v))
-        self.row = [(i, v, self._weight(i)) for i, v in [*zip(slots, values.tolist(), strict=True), (None, 1.0)]]
-        return sum(x * v for _, v, x in self.row)
-
-    def base_rate(self) -> float:
-        """The log odds of a positive label, as if half a row of each class had come first."""
-        negative, positive = (weight + self.bound / 2 for weight in self.labels)
-        return math.log(positive / negative)
-
-    def learn(self, row_slope: float) -> None:
-        a = cut(row_slope, -self.bound, self.bound)
-        for i, v, x in self.row:
-            cell = self.cells[i]
-            cell[0] -= a * v
-            cell[1] += abs(a * v)
-            cell[2] -= a * v * x
-        self.bound = max(self.bound, abs(row_slope))
+INPUT_CUT, HEAVY = 8.0, 2.0**10
+GAIN = {"hinge": 4.0}  # of the scores of Newton experts
 
 
-@dataclass
-class Columns:
-    """The dense columns: watched between two powers of two of the rows, then seen by the stack while they are there."""
+class Said(NamedTuple):
+    """What a row says before its label."""
 
-    rows: int = 0
-    since: int = 0
-    counts: dict[int, int] = field(default_factory=dict)
-    units: dict[int, float] = field(default_factory=dict)
-    active: list[int] = field(default_factory=list)
-    scaling: dict[int, tuple[float, float]] = field(default_factory=dict)
-    watched: dict[int, list[float]] = field(default_factory=dict)  # all values of the octave, 0 where there was none
-    met: dict[int, list[float]] = field(default_factory=dict)  # those that were there
-
-    def read(self, slots: list[int], values: Vector) -> Vector:
-        """A 1 and the values of the active columns; the row is counted."""
-        row = dict(zip(slots, values.tolist(), strict=True))
-        self.rows, self.since = self.rows + 1, self.since + 1
-        for i in slots:
-            N = self.counts[i] = self.counts.get(i, 0) + 1
-            s, a = self.units.get(i, 0.0), abs(row[i])
-            self.units[i] = max(s, math.sqrt(s * s + (a * a - s * s) / N), a / 16) if a > s else s
-        self.row = row
-        for i in [*self.active, *self.watched]:
-            self.met[i] += [row[i]] if i in row else []
-        for i, seen in self.watched.items():
-            seen.append(row.get(i, 0.0))
-        deviations = [(row.get(i, 0.0) - self.scaling[i][0]) / self.scaling[i][1] for i in self.active]
-        return np.array([1.0, *(cut(d, -DEVIATIONS, DEVIATIONS) for d in deviations)])
-
-    def review(self) -> tuple[list[int], int]:
-        """After a row: the numbers of the active columns that stay, and how many join behind them."""
-        if self.rows < FIRST or self.rows & (self.rows - 1):
-            return list(range(len(self.active))), 0
-        stay = [j for j, i in enumerate(self.active) if len(self.met[i]) >= PART / 2 * self.since]
-        self.active = [self.active[j] for j in stay]
-        joined = 0
-        for i, seen in self.watched.items():
-            sd = float(np.std(seen)) if seen else 0.0
-            enough = len(self.met[i]) >= PART * self.since and len(set(self.met[i])) > 1
-            if enough and sd > 2.0**-20 * abs(float(np.mean(seen))):
-                self.scaling[i] = (float(np.mean(seen)), sd)
-                self.active.append(i)
-                joined += 1
-        self.watched = {}
-        for i, v in self.row.items():
-            number = self.counts[i] >= PART * self.rows and abs(v) != self.units[i]
-            if number and i not in self.active and len(self.active) + len(self.watched) < MOST:
-                self.watched[i] = []
-        self.met = {i: [] for i in [*self.active, *self.watched]}
-        self.since = 0
-        return stay, joined
+    scores: list[float]  # of the scales
+    coin: float
+    f: dict[str, float]  # scores of the Newton experts, by name
+    inputs: dict[str, list[float]]  # theirs, in the unit of the labels
+    experts: list[float]  # scores of all experts, cut to the range of the labels
 
 
-def regrown(u: Vector, P: Vector, own: int, stay: list[int], joined: int, started: bool) -> tuple[Vector, Vector]:
-    """u and P of a stack of `own` inputs, a constant if it has `started`, and columns, after a review."""
-    kept = list(range(own + started)) + [own + started + j for j in stay] if started else list(range(own))
-    u, P = u[kept], P[np.ix_(kept, kept)]
-    new = joined + (1 if joined and not started else 0)
-    wide = np.eye(len(u) + new) / RIDGE
-    wide[: len(u), : len(u)] = P
-    return np.append(u, np.zeros(new)), wide
+def expert_names(spec: Spec) -> list[str]:
+    """Return the names of the experts of a model, the scales first."""
+    newtons = {"scores": spec.stacked, "columns": spec.dense, "drift": spec.stacked}
+    alone = "majority" if spec.loss in MARGIN else "offset"
+    others = {**newtons, alone: not spec.classes, "coin": spec.coin}
+    return [f"{h:g}" for h in spec.scales] + [name for name, is_there in others.items() if is_there]
 
 
-def newton(u: Vector, P: Vector, v: Vector, a: float, b: float) -> tuple[Vector, Vector]:
-    """u and P of a stack after a Newton step: slope a and curvature b of its loss along the inputs v."""
-    Pv = P @ v
-    d = 1 + b * max(float(v @ Pv), 0)
-    return u - a / d * Pv, P - b / d * np.outer(Pv, Pv)
+class Experts:
+    """The experts of a model, and what is known of its labels."""
 
+    def __init__(self, spec: Spec, labels: Labels, coin_input: bool) -> None:
+        self.loss, self.tau, self.labels, self.intercept = spec.loss, labels.tau, labels, spec.intercept
+        self.coin = Coin(spec.dim, "f8" if spec.float64 else "f4", spec.intercept) if spec.coin else None
+        self.columns = Columns() if spec.dense else None
+        self.newtons: dict[str, Newton] = {}
+        K = len(spec.scales)
+        self.coin_input = spec.coin and coin_input
+        v = K + self.coin_input
+        if spec.stacked:
+            self.newtons["scores"] = Newton(K, v)
+            if spec.dense:
+                self.newtons["columns"] = Newton(K, v + 1, constant=v)
+            self.newtons["drift"] = Newton(K, K + 1, constant=K, drifts=True)
 
-class LogLoss:
-    """Several scales with the log loss, float64 cells, share capped."""
+    # ---- before the label ----
 
-    def __init__(self, scales: tuple[float, ...], coin: bool, dense: bool, beta: float = 0.3) -> None:
-        self.h, self.beta, self.K = np.array(scales), beta, len(scales)
-        self.coin, self.columns = Coin() if coin else None, Columns() if dense else None
-        self.started = False
-        self.cells: dict[int | None, list] = {None: [np.zeros(self.K), np.zeros(self.K), 1.0, 0.0]}
-        self.u, self.P = np.full(self.K, 1 / self.K), np.eye(self.K) / RIDGE
-        self.n = self.K + 1 + coin
-        self.w = np.full(self.n, 1 / self.n)
-        if coin:  # more for scales near 0.2
-            self.w[: self.K], self.w[self.K :] = 2 / (1 + (np.log(self.h / 0.2) / 1.5) ** 2), 1.0
-            self.w /= self.w.sum()
-        self.rows, self.largest = 0, 1.0
+    def coin_score(self, slots: Vector, v: Vector, *, learns: bool) -> float:
+        if self.coin is None:
+            return 0.0
+        bets = self.coin.bets(slots, v, learns=learns)
+        if self.loss == "logistic":
+            return bets + (self.coin.own_bet + self.base) if self.intercept else bets
+        return self.labels.m + self.labels.unit * (bets + self.coin.own_bet)
 
-    def learn(self, slots: list[int], values: Vector, y: float, c: float = 1.0) -> float:
-        """The probability of a label of 1 before the row, which is then learned."""
-        x = np.array([self._play(i, abs(v)) for i, v in zip(slots, values.tolist(), strict=True)]).reshape(-1, self.K)
-        x0 = self._play(None, 1.0)
-        scores = values @ x + x0
-        own = [] if self.coin is None else [self.coin.score(slots, values) + self.coin.base_rate()]
-        dense = np.zeros(0) if self.columns is None else self.columns.read(slots, values)
-        v = np.append(np.clip(scores, -8, 8), dense if self.started else [])
-        f = float(self.u @ v)
-        p = 1 / (1 + np.exp(-np.array([*scores, f, *own])))
-        if c > self.largest:  # no row may count more than 1
-            self.w = self.w ** (self.largest / c)
-            self.w, self.largest = self.w / self.w.sum(), c
-        chance = float(self.w @ p)
-        self.rows += 1
-        w = self.w * np.where(y > 0, p, 1 - p) ** (c / self.largest)
-        a = min(SHARE, 1 / (self.rows + 1))
-        self.w = (1 - a) * w / w.sum() + a / self.n
-        slopes = c * (p - (y > 0))
-        b = c * max(p[self.K] * (1 - p[self.K]), 2.0**-13)
-        self.u, self.P = newton(self.u, self.P, v, slopes[self.K], b)
-        for i, value_, play in [*zip(slots, values.tolist(), x, strict=True), (None, 1.0, x0)]:
-            self.step_scales(i, slopes[: self.K] * value_, play)
-        if self.coin is not None:
-            self.coin.learn(float(slopes[-1]))
-            self.coin.labels[int(y > 0)] += c
+    @property
+    def base(self) -> float:
+        """What the labels alone predict."""
+        return self.labels.base if self.intercept or self.loss != "logistic" else 0.0
+
+    def columns_of(self, slots: Vector, v: Vector) -> list[float]:
+        return self.columns.inputs(slots, v) if self.columns else [1.0]
+
+    def say(self, scores: list[float], coin: float, columns: list[float]) -> Said:
+        """Return what all experts say of a row."""
+        L = self.labels
+        v = [self._input(s) for s in scores]
+        with_coin = [*v, self._input(coin)] if self.coin_input else v
+        inputs = {"scores": with_coin, "columns": [*with_coin, *columns], "drift": [*v, 1.0]}
+        inputs, f = {name: inputs[name] for name in self.newtons}, {}
+        for name, e in self.newtons.items():
+            own, shared = e.score(inputs[name])
+            f[name] = L.m + own if e.constant is None else (L.m + own) + L.unit * shared
+        gain = GAIN.get(self.loss, 1.0)
+        experts = [cut(s, L.lo, L.hi) for s in [*scores, *(gain * a for a in f.values())]] + [self.base]
+        return Said(scores, coin, f, inputs, experts + ([cut(coin, L.lo, L.hi)] if self.coin else []))
+
+    def _input(self, score: float) -> float:
+        if self.loss in (*MARGIN, "logistic"):
+            return cut(score, -INPUT_CUT, INPUT_CUT)
+        return cut(score, self.labels.lo, self.labels.hi) - self.labels.m
+
+    # ---- after it ----
+
+    def learn_newtons(self, said: Said, unit: float, lo: float, hi: float, y: float, c: float) -> None:
+        """Step from the score of each expert; `unit` was that of the labels before, [lo, hi] is the hull of ranges."""
+        L, c = self.labels, min(c, HEAVY)
+        ratio = unit / L.unit
+        for name, e in self.newtons.items():
+            f, x = said.f[name], said.inputs[name]
+            at = len(x) if e.constant is None else e.constant
+            x = [a / L.unit for a in x[:at]] + [ratio * a for a in x[at:]]
+            if self.loss in KINKED:
+                e.steps += c
+                e.mean_loss += (c / e.steps) * (value(self.loss, cut(f, lo, hi), y, self.tau) - e.mean_loss)
+            f = cut(f, lo, hi) if self.loss in LOG_LINK else f
+            kink = (f - y, L.unit, *sides(self.loss, self.tau)) if self.loss in PINBALL else ()
+            e.learn(x, c, *newton_slope(L, f, y, e.mean_loss), kink)
+
+    def learn_coin(self, score: float, y: float, c: float, *, teaches: bool) -> None:
+        """Bet on the slope at the coin's score; a row that teaches only its label leaves its largest values."""
+        if self.coin is None:
+            return
+        at = slope("hinge", score, y, self.tau) if self.loss == "hinge" else 0.0
+        if teaches and self.loss != "hinge":
+            at = newton_slope(self.labels, score, y, 1.0)[0]
+        self.coin.learn(c * at if teaches else 0.0)
+
+    def learn_columns(self, slots: Vector, v: Vector, t: int) -> None:
         if self.columns is not None:
-            stay, joined = self.columns.review()
-            self.u, self.P = regrown(self.u, self.P, self.K, stay, joined, self.started)
-            self.started = self.started or joined > 0
-        return chance
+            self.columns.learn(slots, v, t, [self.newtons["columns"]])
 
-    def _play(self, i: int | None, a: float) -> Vector:
-        cell = self.cells.setdefault(i, [np.zeros(self.K), np.zeros(self.K), 0.0, 0.0])
-        z, R, s, N = cell
-        if i is not None:
-            cell[3] = N = N + 1
-            if a > s:
-                cell[2] = s = max(s, math.sqrt(s * s + (a * a - s * s) / N), a / 16)
-        return -z * self.h / (s * (self.beta * s + R)) if s > 0 else np.zeros(self.K)
+    # ---- experts that leave ----
 
-    def step_scales(self, i: int | None, g: Vector, x: Vector) -> None:
-        cell = self.cells[i]
-        R = np.sqrt(cell[1] ** 2 + g * g)
-        cell[0] = cell[0] + g - cell[2] * (R - cell[1]) / self.h * x
-        cell[1] = R
+    def drop(self, name: str, scales: int) -> None:
+        """Drop an expert; of the coin, what the others know of it as well."""
+        self.newtons.pop(name, None)
+        if name == "columns":
+            self.columns = None
+        if name == "coin":
+            for e in (e for n, e in self.newtons.items() if n != "drift" and self.coin_input):
+                e.drop(scales)
+            self.coin, self.coin_input = None, False
+
+    def keep_scales(self, first: int, count: int, before: int) -> None:
+        """Go on with the inputs of `count` scales from number `first` on."""
+        for e in self.newtons.values():
+            e.drop(first + count, before - first - count)
+            e.drop(0, first)

@@ -14,8 +14,7 @@ from scipy.optimize import minimize
 import ftprl
 from ftprl.receipt import StreamCertificate, certify_model, make_receipt, verify_receipt, write_receipt
 from ftprl.receipt.ledger import coordinate_blocks
-from oracles.any_label_twin import AnyLabel
-from oracles.label_experts_twin import AnyLabelWith
+from oracles.learner_twin import LearnerTwin
 
 Vector = np.ndarray
 LOSSES = (
@@ -189,23 +188,19 @@ def units_of(model: ftprl.Model, features: int) -> Vector:
 
 def learned_twin(stream: Stream, spec: Any) -> tuple[Vector, Vector, float, float]:
     """By a twin: the offsets of the rows of all passes, factors of their weights, the total loss, the best scale's."""
-    if spec.several:
-        twin: AnyLabel = AnyLabelWith(stream.loss, spec.scales, spec.beta, TAU).with_additions(True, True)
-    else:
-        twin = AnyLabel(stream.loss, spec.scales, spec.beta, TAU)
+    twin = LearnerTwin(replace(spec, dim=stream.X.shape[1], retired=(), float64=True))
     offsets, shares, total, experts = [], [], 0.0, np.zeros(len(spec.scales))
     for _ in range(stream.passes):
         for x, y, weight in zip(stream.X, stream.y.tolist(), stream.weight.tolist(), strict=True):
             offsets.append(twin.labels.m)
             slots = np.flatnonzero(x)
-            prediction = twin.learn(slots.tolist(), x[slots], y, weight)
+            prediction, _ = twin.learn_row(slots, x[slots], y, weight)
             unit = twin.labels.U
             shares.append(1.0 if stream.loss != "poisson" else 1.0 / unit if unit > 0 else 0.0)
             lost = value_and_slope(stream.loss, np.array([prediction]), np.array([y]))[0][0]
             total += weight * shares[-1] * float(lost)
-            experts += (
-                weight * value_and_slope(stream.loss, twin.expert_scores[: len(experts)], np.full(len(experts), y))[0]
-            )
+            scores = np.array(twin.said.experts[: len(experts)])  # type: ignore[union-attr]
+            experts += weight * value_and_slope(stream.loss, scores, np.full(len(experts), y))[0]
     return np.array(offsets), np.array(shares), total, float(experts.min())
 
 

@@ -1,4 +1,4 @@
-"""The coin-betting expert and the stack that sees dense columns: docs/scales.md."""
+"""The coin, the Newton experts and their columns: docs/scales.md."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from ftprl.errors import InvalidInput
 from ftprl.linear import Engine, Spec
 from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
-from oracles.experts_twin import WEALTH, LogLoss
-from oracles.label_experts_twin import AnyLabelWith
+from laws.learner_arrays import arrays_of, assert_arrays, engine_without_coin_input
+from oracles.coin_twin import WEALTH
+from oracles.learner_twin import LearnerTwin, row_of
 
 NUMBERS, NAMES = 5, 12
 LOSSES = ("logistic", "squared", "absolute", "quantile", "huber", "poisson", "gamma", "hinge", "squared_hinge")
@@ -67,22 +68,54 @@ def spec_of(loss: str = "logistic", **more: Any) -> Spec:
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("coin", "dense"), [(True, False), (False, True), (True, True)])
 def test_the_kernels_agree_with_the_twin(loss: str, coin: bool, dense: bool) -> None:
+    """With the log loss to the bit."""
     batch = rows_of(300, loss=loss)
-    engine = Engine(spec_of(loss, coin=coin, dense=dense, float64=True))
+    s = spec_of(loss, coin=coin, dense=dense, float64=True)
+    engine, twin, expected = Engine(s), LearnerTwin(s), np.empty(300)
     scores = scores_of(engine, batch)
-    twin: Any = LogLoss(AUTO, coin, dense) if loss == "logistic" else AnyLabelWith(loss, AUTO)
-    if loss != "logistic":
-        twin.with_additions(coin, dense)
-    expected = []
-    for r in range(len(batch)):
-        row = slice(int(batch.indptr[r]), int(batch.indptr[r + 1]))
-        slots, values = batch.indices[row].tolist(), batch.values[row].astype(np.float64)
-        expected.append(twin.learn(slots, values, float(batch.y[r]), float(batch.weight[r])))
-    ours = 1 / (1 + np.exp(-scores)) if loss == "logistic" else scores
-    np.testing.assert_allclose(ours, expected, rtol=1e-7, atol=1e-7)
+    twin.learn(batch, scores=expected)
+    if loss == "logistic":
+        np.testing.assert_array_equal(scores, expected)
+        assert_arrays(engine, twin)
+    else:
+        np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-7)
+        assert_arrays(engine, twin, rtol=1e-5, atol=1e-7)
     if dense:
-        active = len(engine.saved_arrays["dense.u"]) - len(AUTO) - 1
-        assert active == NUMBERS  # the names are there or not: no numbers
+        assert columns_of(engine) == set(range(NUMBERS + NAMES))
+
+
+def columns_of(engine: Engine) -> set[int]:
+    """The features that are columns now."""
+    return {int(slot) - 1 for slot in arrays_of(engine)["columns.facts"][:, 0] if slot}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_of_later_passes_teach_scales_and_coin_alone(loss: str) -> None:
+    """They are predicted without drift, and leave the mixture, the Newton experts and their columns as they are."""
+    batch, s = rows_of(120, loss=loss), spec_of(loss, float64=True)
+    engine, twin, scores = Engine(s), LearnerTwin(s), np.empty(120)
+    engine.learn(batch)
+    twin.learn(batch)
+    before = {name: a.copy() for name, a in arrays_of(engine).items() if name.startswith(("mixture", "newton", "col"))}
+    engine.learn(batch, scores=scores, seen=True)
+    expected = [
+        twin.learn_row(*row_of(batch, r), float(batch.y[r]), float(batch.weight[r]), again=True)[0] for r in range(120)
+    ]
+    np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-7)
+    for name, array in before.items():
+        np.testing.assert_array_equal(array, arrays_of(engine)[name], err_msg=name)
+    np.testing.assert_allclose(engine.parts["z"], twin.cells.z, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(engine.parts["coin"], twin.experts.coin.cells, rtol=1e-7, atol=1e-9)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "poisson"])
+def test_the_score_of_the_coin_can_be_hidden_from_the_newton_experts(loss: str) -> None:
+    """As in the vectors of the prototype, which have no such input."""
+    batch, s = rows_of(150, loss=loss), spec_of(loss, float64=True)
+    engine, twin, expected = engine_without_coin_input(s), LearnerTwin(s, coin_input=False), np.empty(150)
+    twin.learn(batch, scores=expected)
+    np.testing.assert_allclose(scores_of(engine, batch), expected, rtol=1e-7, atol=1e-7)
+    assert len(arrays_of(engine)["newton_A.u"]) == len(AUTO) == len(arrays_of(Engine(s))["newton_A.u"]) - 1
 
 
 def scaled(batch: Batch, factors: NDArray[np.float64]) -> Batch:
@@ -124,12 +157,12 @@ def test_any_number_of_columns(numbers: int) -> None:
     """Vectors of inputs of every length, in which lanes are worked on side by side: the twin's numbers, and one bit
     pattern for all instruction sets."""
     batch = many_numbers(150, numbers)
-    scores = scores_of(Engine(spec_of(dim=64, coin=False, float64=True)), batch)
-    twin: Any = LogLoss(AUTO, False, True)
-    rows = batch.values.astype(np.float64).reshape(-1, numbers)
-    with np.errstate(over="ignore"):  # the largest scale may be as sure as that of many numbers
-        expected = [twin.learn(list(range(numbers)), x, float(y), 1.0) for x, y in zip(rows, batch.y, strict=True)]
-    np.testing.assert_allclose(1 / (1 + np.exp(-scores)), expected, rtol=1e-7, atol=1e-7)
+    engine = Engine(spec_of(dim=64, coin=False, float64=True))
+    scores = scores_of(engine, batch)
+    twin, expected = LearnerTwin(spec_of(dim=64, coin=False, float64=True)), np.empty(150)
+    twin.learn(batch, scores=expected)
+    np.testing.assert_array_equal(scores, expected)
+    assert len(columns_of(engine)) == numbers
     for name in ("portable", "sse2"):
         if use_instruction_set(name):
             other = scores_of(Engine(spec_of(dim=64, coin=False, float64=True)), batch)
@@ -145,13 +178,13 @@ def test_where_the_cells_of_columns_lie_changes_no_bit(loss: str) -> None:
     engine = Engine(spec_of(loss, dim=dim))
     engine.learn(Batch.from_rows([dict.fromkeys(range(100, 3100), 1.0)], [np.nan]))  # takes cells and teaches nothing
     np.testing.assert_array_equal(scores_of(engine, batch), plain)
-    assert len(engine.saved_arrays["dense.u"]) > len(AUTO) + 1
+    assert len(columns_of(engine)) == NUMBERS + NAMES
 
 
 @pytest.mark.parametrize("rows", [5, 12, 40, 100])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "quantile"])
 def test_a_model_that_is_saved_learns_on(loss: str, rows: int, tmp_path: Path) -> None:
-    """Before columns are watched, while they are, and once the stack sees them."""
+    """Before there are columns, while they are counted, and once there are some."""
     batch = rows_of(200, loss=loss)
     engine = Engine(spec_of(loss, dim=4096))
     engine.learn(batch[:rows])
@@ -229,18 +262,50 @@ def test_numbers_with_a_large_mean() -> None:
 
 
 def test_columns_come_and_go() -> None:
-    """Other numbers from row 128 on: the first leave at row 256."""
+    """Other numbers from row 128 on: the first leave at row 256, where the others take their places."""
     a, b = rows_of(128), rows_of(1000, seed=1)
     b = b.replaced(indices=np.where(b.indices < NUMBERS, b.indices + 32, b.indices).astype(np.uint32))
+    names, first, later = ({*range(at, at + n)} for at, n in ((NUMBERS, NAMES), (0, NUMBERS), (32, NUMBERS)))
     engine = Engine(spec_of())
-    engine.learn(a)
-    assert set(engine.saved_arrays["dense.columns"][:, 0]) == set(range(NUMBERS))
-    engine.learn(b[:200])
-    assert "dense.columns" not in engine.saved_arrays
-    engine.learn(b[200:])
-    # At row 512 most rows had four of the new ones: these are watched until row 1024, and then are active.
-    assert engine.saved_arrays["dense.columns"][:, 0].tolist() == [32.0 + j for j in range(NUMBERS - 1)]
-    assert len(engine.saved_arrays["dense.u"]) == len(AUTO) + 1 + NUMBERS - 1
+    engine.learn(a[:8])
+    assert not columns_of(engine)
+    engine.learn(a[8:16])
+    assert columns_of(engine) >= first
+    engine.learn(a[16:])
+    assert columns_of(engine) == names | first
+    engine.learn(b[:127])
+    assert columns_of(engine) == names | first
+    engine.learn(b[127:128])
+    assert columns_of(engine) == names | later
+    facts = arrays_of(engine)["columns.facts"]
+    assert len(facts) == NAMES + NUMBERS
+    assert len(arrays_of(engine)["newton_B.u"]) == len(AUTO) + 1 + 1 + len(facts)
+    assert not arrays_of(engine)["columns.rows"][0]
+
+
+def test_a_column_with_an_outlier_at_first_is_standardised_again() -> None:
+    batch = rows_of(200)
+    values = batch.values.copy()
+    values[np.flatnonzero(batch.indices == 1)[10]] = 1e6
+    engine, twin = Engine(spec_of(float64=True)), LearnerTwin(spec_of(float64=True))
+    deviations = []
+    for part in batch.replaced(values=values).cut(20):
+        engine.learn(part)
+        twin.learn(part)
+        facts = arrays_of(engine)["columns.facts"]
+        np.testing.assert_array_equal(facts, twin.experts.columns.facts)  # type: ignore[union-attr]
+        deviations += facts[facts[:, 0] == 2.0, 2].tolist()
+    assert max(deviations) > 1e5
+    assert deviations[-1] == pytest.approx(10.0, rel=0.5)
+
+
+def test_features_that_are_0_in_the_row_that_chooses_columns_join() -> None:
+    """Every second row has the feature, but not row 32."""
+    rng = np.random.default_rng(1)
+    rows = [{0: float(rng.normal()), **({1: float(rng.normal())} if t % 2 == 0 else {})} for t in range(32)]
+    engine = Engine(spec_of())
+    engine.learn(Batch.from_rows(rows, rng.choice([-1.0, 1.0], 32).tolist()))
+    assert columns_of(engine) == {0, 1}
 
 
 def test_scales_can_be_dropped() -> None:
@@ -249,12 +314,16 @@ def test_scales_can_be_dropped() -> None:
     engine.learn(batch[:200])
     engine.keep_scales(2)
     assert engine.mixture is not None
-    assert engine.mixture.names == ("0.16", "0.45", "1.28", "3.6", "stack", "coin")
-    assert len(engine.saved_arrays["dense.u"]) == 4 + 1 + NUMBERS
-    assert engine.learn(batch[200:]).mean < 0.7
+    assert engine.mixture.names == ("0.16", "0.45", "1.28", "3.6", "scores", "columns", "drift", "offset", "coin")
+    sizes = [len(arrays_of(engine)[f"newton_{letter}.u"]) for letter in "ABD"]
+    assert sizes == [4 + 1, 4 + 1 + 1 + NUMBERS + NAMES, 4 + 1]
+    whole = Engine(spec_of())
+    whole.learn(batch[:200])
+    assert engine.learn(batch[200:]).mean == pytest.approx(whole.learn(batch[200:]).mean, rel=0.05)
 
 
-def test_a_coin_that_has_lost_is_dropped() -> None:
+def test_experts_that_have_lost_are_dropped() -> None:
+    """In a log of clicks the coin is far behind; drift too; the columns of frequent names are not."""
     rng = np.random.default_rng(5)
     weights = rng.normal(size=(4, 50)) * 1.5
     names = rng.integers(0, 50, size=(2**14 + 100, 4))
@@ -271,14 +340,18 @@ def test_a_coin_that_has_lost_is_dropped() -> None:
     kept, whole, parts = Kept(spec_of(dim=256)), Engine(spec_of(dim=256)), Engine(spec_of(dim=256))
     for engine, cuts in ((kept, ()), (whole, ()), (parts, (1000, 16000))):
         scores_of(engine, batch, cuts)
-    assert kept.spec.coin
-    assert not whole.spec.coin
-    assert whole.spec.coin_retired
+    assert kept.mixture is not None
+    assert kept.mixture.names[8:] == ("scores", "columns", "drift", "offset", "coin")
     assert whole.mixture is not None
-    assert whole.mixture.names[-1] == "stack"
+    assert whole.mixture.names[8:] == ("scores", "columns", "offset")
     assert sum(whole.mixture.weights) == pytest.approx(1.0)
     np.testing.assert_array_equal(whole.score(batch), parts.score(batch))
     assert "coin" not in whole.parts
+    sizes = [len(arrays_of(whole)[f"newton_{letter}.u"]) for letter in "AB"]
+    assert sizes == [8, 8 + 1 + len(arrays_of(whole)["columns.facts"])]
+    assert not [name for name in whole.saved_arrays if name.startswith(("newton_D", "coin"))]
+    assert Spec.from_dict(whole.spec.to_dict()) == whole.spec
+    assert Model.from_bytes(Model(whole).to_bytes()).engine.mixture == whole.mixture
 
 
 @pytest.mark.parametrize("name", ["coin", "dense"])
@@ -286,13 +359,6 @@ def test_a_coin_that_has_lost_is_dropped() -> None:
 def test_what_does_not_go_together(name: str, more: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=f"{name}= needs several scales.*; drop it"):
         Spec(**{"scale": AUTO, name: True, **more})
-
-
-@pytest.mark.parametrize("more", [{"l1": 0.1}, {"coin": True}, {"scale": 0.1}])
-def test_a_coin_that_was_dropped_was_there(more: dict[str, Any]) -> None:
-    assert Spec.from_dict(Spec(scale=AUTO, coin_retired=True).to_dict()).coin_retired
-    with pytest.raises(InvalidInput, match="coin_retired= needs a model that may have a coin"):
-        Spec(**{"scale": AUTO, "coin_retired": True, **more})
 
 
 def test_dense_needs_a_stack() -> None:
@@ -305,33 +371,40 @@ def test_off_leaves_no_trace() -> None:
     assert Spec.from_dict(spec_of().to_dict()) == spec_of()
     engine = Engine(Spec(scale=AUTO, dim=64))
     engine.learn(rows_of(50))
-    assert not [name for name in engine.saved_arrays if name.startswith(("coin", "dense"))]
+    assert not [name for name in engine.saved_arrays if name.startswith(("coin", "columns", "newton_B"))]
 
 
 def test_a_rare_class_costs_little_from_the_first_rows() -> None:
-    """The base rate, 0.3 for each of two features and the intercept, and the weight of the coin at the start."""
+    """The base rate is an expert; its weight at the start and the shares are what it costs that there are others."""
     rng = np.random.default_rng(3)
     y = np.full(1000, -1.0)
     y[[300, 740]] = 1.0
     batch = Batch.from_rows([{0: float(a), 1: float(b)} for a, b in rng.normal(size=(1000, 2))], y.tolist())
-    engine = Engine(spec_of(dense=False))
-    start = float(engine.saved_arrays["mixture.w"][-1])
+    engine = Engine(spec_of())
+    assert engine.mixture is not None
+    at = engine.mixture.names.index("offset")
+    start = engine.mixture.weights[at]
     engine.learn(batch)
     positive = np.cumsum(y > 0) - (y > 0)
     p = (positive + 0.5) / (np.arange(1000) + 1.0)
     base = -np.log(np.where(y > 0, p, 1.0 - p)).sum()
     shared = -sum(np.log1p(-min(2.0**-10, 1.0 / (t + 1.0))) for t in range(1, 1000))
-    assert engine.progress.loss <= base + 3 * WEALTH - np.log(start) + shared
+    assert engine.mixture.losses[at] == pytest.approx(base, rel=1e-9)
+    assert engine.progress.loss <= base - np.log(start) + shared
+    coin = engine.mixture.losses[engine.mixture.names.index("coin")]
+    assert coin <= base + 3 * WEALTH  # of two features and the intercept
 
 
-def test_weights_begin_near_the_usual_scales_and_sum_to_one() -> None:
-    def first(**more: Any) -> NDArray[np.float64]:
-        return np.array(Engine(spec_of(**more)).saved_arrays["mixture.w"])
-
-    usual = first()
-    assert usual.sum() == pytest.approx(1.0)
-    assert usual[:8].argmax() == 2
-    assert usual[8] == usual[9]
-    assert usual[8] / usual[7] == pytest.approx((1.0 + (np.log(29.0 / 0.2) / 1.5) ** 2) / 2.0)
-    for equal in (first(coin=False), first(loss="squared")):
-        np.testing.assert_allclose(equal, 1.0 / len(equal))
+@pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
+def test_weights_begin_near_the_usual_scales(loss: str) -> None:
+    mixture = Engine(spec_of(loss)).mixture
+    assert mixture is not None
+    w = dict(zip(mixture.names, mixture.weights, strict=True))
+    assert sum(w.values()) == pytest.approx(1.0)
+    assert max(list(w)[:8], key=w.__getitem__) == "0.16"
+    assert w["scores"] == w["columns"] == w["coin"] == pytest.approx(4.0 * w["drift"])
+    assert w["scores"] / w["29"] == pytest.approx((1.0 + (np.log(29.0 / 0.2) / 1.5) ** 2) / 2.0)
+    if loss == "hinge":
+        assert w["majority"] > 0.96
+    else:
+        assert w["offset"] == w["drift"]

@@ -18,6 +18,7 @@ from ftprl.linear.model import Model
 from ftprl.linear.spec import AUTO
 from ftprl.training import train
 from ftprl.training.summary import summary
+from laws.learner_arrays import arrays_of
 from laws.streams import stream
 
 FOUR = (0.1, 0.2, 0.4, 0.8)
@@ -33,9 +34,9 @@ def test_what_a_mixture_tells() -> None:
     engine = learned()
     mixture = engine.mixture
     assert mixture is not None
-    assert mixture.names == ("0.02", "0.057", "0.16", "0.45", "1.28", "3.6", "10", "29", "stack")
+    assert mixture.names == ("0.02", "0.057", "0.16", "0.45", "1.28", "3.6", "10", "29", "scores", "drift", "offset")
     assert sum(mixture.weights) == pytest.approx(1.0)
-    assert len(mixture.losses) == 9
+    assert len(mixture.losses) == 11
     assert mixture.to_dict()["names"] == mixture.names
     with pytest.raises(AttributeError):
         mixture.names = ()  # type: ignore[misc]
@@ -77,15 +78,25 @@ def test_how_cells_lie_in_memory(count: int, float64: bool, receipt: bool) -> No
     assert engine.parts["z"].shape == (4, count)
 
 
-def test_a_mean_is_the_mixed_probability() -> None:
-    """sigma(score) = sum_j w_j p_j, all experts included."""
-    engine = learned(rows=100)
-    rows = stream(9, complete=True)
+def without_drift(engine: Engine) -> np.ndarray:
+    """Return the weights of all experts but drift, which a prediction leaves out."""
     mixture = engine.mixture
     assert mixture is not None
+    w = np.array(mixture.weights)
+    w[mixture.names.index("drift")] = 0.0
+    return w / w.sum()
+
+
+def test_a_mean_is_the_mixed_probability() -> None:
+    """sigma(score) = sum_j w_j p_j, over all experts but drift."""
+    engine = learned(rows=100)
+    rows = stream(9, complete=True)
     scores = np.stack([_scores(engine, k, rows) for k in range(8)])
-    scores = np.vstack((scores, engine.state["u"] @ np.clip(scores, -8, 8)))
-    expected = np.array(mixture.weights) @ (0.5 * (1 + np.tanh(0.5 * scores)))
+    arrays = arrays_of(engine)
+    negative, positive, largest = arrays["labels.odds"].tolist()
+    base = math.log((positive + 0.5 * largest) / (negative + 0.5 * largest))
+    others = [arrays["newton_A.u"] @ np.clip(scores, -8, 8), np.zeros(len(rows)), np.full(len(rows), base)]
+    expected = without_drift(engine) @ (0.5 * (1 + np.tanh(0.5 * np.vstack((scores, *others)))))
     np.testing.assert_allclose(Model(engine).predict(rows), expected, rtol=1e-12)
 
 
@@ -97,21 +108,19 @@ def _scores(engine: Engine, k: int, rows: Batch) -> np.ndarray:
 def test_squared_scores_are_the_mean_of_cut_scores() -> None:
     engine = learned("squared", rows=100)
     rows = stream(9, complete=True)
-    facts, u, w = engine.label_state, engine.state["u"], engine.state["w"]
+    facts, u, w = engine.label_state, arrays_of(engine)["newton_A.u"], without_drift(engine)
     assert facts is not None
     low, high, offset = facts["lowest"], facts["highest"], facts["offset"]
     scores = np.clip([offset + _scores(engine, k, rows) for k in range(8)], low, high)
-    stack = np.clip(offset + u @ (scores - offset), low, high)
-    expected = w[:8] @ scores + w[8] * stack + w[9] * offset
+    newton = np.clip(offset + u @ (scores - offset), low, high)
+    expected = w[:8] @ scores + w[8] * newton + w[10] * offset
     np.testing.assert_allclose(engine.score(rows), expected, rtol=1e-9, atol=1e-12)
-    mixture = engine.mixture
-    assert mixture is not None
-    assert mixture.names[8:] == ("stack", "offset")
-    assert sum(mixture.weights) == pytest.approx(1.0)
+    assert engine.mixture.names[8:] == ("scores", "drift", "offset")  # type: ignore[union-attr]
+    assert sum(w) == pytest.approx(1.0)
 
 
 def test_a_score_far_out_is_finite() -> None:
-    engine = Engine(Spec(dim=1, scale=(1.0, 2.0), bounds={"none": (0, None)}))  # a stack sees scores within 8 only
+    engine = Engine(Spec(dim=1, scale=(1.0, 2.0), bounds={"none": (0, None)}))  # whose inputs are cut to 8
     engine.learn(Batch.from_rows([{0: 1e-3}] * 50, [1.0] * 50))
     score = engine.score(Batch.from_rows([{0: 1e6}, {0: -1e6}]))
     assert score[0] > 800
@@ -126,7 +135,7 @@ def test_a_copy_is_apart() -> None:
     np.testing.assert_array_equal(other.score(rows), engine.score(rows))
     other.learn(rows)
     assert engine.progress.rows < other.progress.rows
-    assert not np.array_equal(engine.state["w"], other.state["w"])
+    assert not np.array_equal(arrays_of(engine)["mixture.w"], arrays_of(other)["mixture.w"])
 
 
 @pytest.mark.parametrize("rows", [0, 3, 200], ids=["empty", "sparse", "dense"])
@@ -158,8 +167,8 @@ def test_a_retired_model_goes_on_from_its_file(tmp_path: Path) -> None:
     assert back.spec.retired == AUTO[:3] + AUTO[7:]
     engine.learn(stream(3))
     back.learn(stream(3))
-    for name, array in engine.state.items():
-        np.testing.assert_array_equal(array, back.state[name])
+    for name, array in engine.saved_arrays.items():
+        np.testing.assert_array_equal(array, back.saved_arrays[name], err_msg=name)
 
 
 def test_what_the_file_holds(tmp_path: Path) -> None:
@@ -168,7 +177,9 @@ def test_what_the_file_holds(tmp_path: Path) -> None:
     with safe_open(tmp_path / "m", framework="numpy") as other:
         names = set(other.keys())
         slots, z = other.get_tensor("slots"), other.get_tensor("z")
-    small = {f"mixture.{name}" for name in ("P", "block", "facts", "totals", "u", "w", "windows")}
+    mixture = ("block", "facts", "octave", "octave_loss", "totals", "w", "windows", "without")
+    small = {f"mixture.{name}" for name in mixture} | {"labels.odds"}
+    small |= {f"newton_{letter}.{name}" for letter in "AD" for name in "uP"}
     assert names == small | {"N", "R", "baseline", "intercept", "s", "slots", "tallies", "z"}
     np.testing.assert_array_equal(z, engine.parts["z"][slots])
     assert Model(engine).occupied == len(slots) == np.count_nonzero(engine.parts["count"])
@@ -192,12 +203,16 @@ def rewritten(path: Path, change: dict[str, Any]) -> None:
         ("mixture.w", 0, -0.1),
         ("mixture.w", 0, 0.9),
         ("mixture.w", 8, math.nan),
-        ("mixture.u", 0, 1e31),
-        ("mixture.P", (0, 1), 0.2),
-        ("mixture.P", (0, 0), -0.1),
-        ("mixture.P", (0, 0), 3.0),
-        ("mixture.facts", 0, 0.5),
+        ("newton_A.u", 0, 1e31),
+        ("newton_A.P", (0, 1), 0.2),
+        ("newton_A.P", (0, 0), -0.1),
+        ("newton_D.P", (8, 8), -0.1),
+        ("mixture.facts", 3, 0.5),
         ("mixture.facts", 2, -1.0),
+        ("mixture.octave", (0, 3), math.inf),
+        ("mixture.without", (1, 0), math.nan),
+        ("labels.odds", 1, -1.0),
+        ("labels.odds", 2, 0.5),
         ("mixture.totals", 3, math.inf),
         ("mixture.windows", (2, 1), math.nan),
         ("mixture.sums", (1, 1), math.nan),
@@ -227,9 +242,9 @@ def test_numbers_that_no_learning_makes(name: str, at: Any, value: float, dim: i
         {"slots": None},
         {"slots": np.zeros((1, 1), np.uint32)},
         {"mixture.w": np.full(8, 0.125)},
-        {"mixture.P": np.eye(7) / 4},
+        {"newton_A.P": np.eye(7) / 4},
         {"mixture.windows": np.zeros((3, 5))},
-        {"mixture.u": None},
+        {"newton_A.u": None},
         {"more": np.zeros(3)},
     ],
     ids=lambda change: next(iter(change)),
@@ -321,8 +336,8 @@ def test_training_with_several_scales_can_be_taken_up_again(tmp_path: Path) -> N
     whole = train(paths, bits=8, scale="auto", order="given", output=tmp_path / "whole").model
     train(paths[0], bits=8, scale="auto", order="given", output=tmp_path / "half")
     rest = train(paths[1], resume=tmp_path / "half", scale="auto").model
-    for name, array in whole.engine.state.items():
-        np.testing.assert_array_equal(array, rest.engine.state[name])
+    for name, array in whole.engine.saved_arrays.items():
+        np.testing.assert_array_equal(array, rest.engine.saved_arrays[name], err_msg=name)
     np.testing.assert_array_equal(whole.engine.cells, rest.engine.cells)
     assert summary(tmp_path / "whole")["spec"]["scale"] == AUTO
     np.testing.assert_array_equal(whole.predict(paths), Model.load(tmp_path / "whole").predict(paths))

@@ -175,7 +175,7 @@ def test_a_small_change_of_any_exact_number_is_refused(name: str) -> None:
 
 
 def changing_labels(loss: str) -> Any:
-    """Labels with outliers that are cut, of a level that moves so far that the learner begins anew."""
+    """Labels with outliers that are cut, and of a level that moves far."""
     rng = np.random.default_rng(3)
     y = np.concatenate([rng.normal(5e3, 50.0, 400), rng.normal(3.0, 0.1, 3000)])
     y[[30, 31, 900, 2000]] = [1e9, 1e8, -1e7, 4e6]

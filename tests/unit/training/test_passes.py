@@ -27,8 +27,9 @@ from ftprl.runlog.events import read_events
 from ftprl.training import train
 from ftprl.training.holdout import held_out, numbers_of
 from ftprl.training.passes import PATIENCE, rows_of
+from laws.learner_arrays import arrays_of
 
-MIXTURE = ("P", "u", "w", "totals")
+MIXTURE = ("mixture.w", "mixture.totals", "newton_A.u", "newton_A.P", "newton_D.u", "newton_D.P")
 
 
 def text(path: Path, rows: int, seed: int, noise: float, unique: int = 3) -> Path:
@@ -60,14 +61,14 @@ def log_loss(model: Model, path: Path) -> float:
 def test_rows_seen_before_move_the_scales_but_not_their_mixture(log: Path, loss: str) -> None:
     frozen, free = (Engine(Spec(scale="auto", dim=2**14, loss=loss)) for _ in range(2))
     for number in range(2):
-        before = {name: frozen.state[name].copy() for name in MIXTURE}
+        before = {name: arrays_of(frozen)[name].copy() for name in MIXTURE}
         for batch in batches(log, loss):
             frozen.learn(batch, seen=number > 0)
             free.learn(batch)
         for name in MIXTURE:
-            assert np.array_equal(before[name], frozen.state[name]) == (number > 0), name
+            assert np.array_equal(before[name], arrays_of(frozen)[name]) == (number > 0), name
     np.testing.assert_array_equal(frozen.cells, free.cells)
-    assert not np.array_equal(frozen.state["w"], free.state["w"])
+    assert not np.array_equal(arrays_of(frozen)["mixture.w"], arrays_of(free)["mixture.w"])
     assert frozen.progress.rows == free.progress.rows
 
 
