@@ -45,6 +45,11 @@ nb::object array_of(const ftprl::GrowingList<T>& list) {
     return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(data, {view->size()}, owner));
 }
 
+std::unique_ptr<NameTable> make_table(std::uint64_t budget, std::uint64_t cells) {
+    if (cells > (std::uint64_t{1} << 32)) throw nb::value_error("cells must be at most 2**32");
+    return std::make_unique<NameTable>(budget, cells);
+}
+
 std::pair<std::size_t, std::size_t> add_names(NameTable& table, const NewNames& names, std::size_t from,
                                               std::size_t to) {
     const nb::gil_scoped_release free;
@@ -89,8 +94,7 @@ bool load_names(NameTable& table, const Column<std::uint64_t>& hashes, const Col
     std::size_t at = 0;
     for (std::size_t i = 0; i < hashes.size(); ++i) {
         const std::size_t size = sizes.data()[i];
-        if (size > text.size() - at || !table.add(hashes.data()[i], first + at, size)) return false;
-        if (table.hashes.size() != i + 1) return false;  // it was there before
+        if (size > text.size() - at || !table.load(hashes.data()[i], first + at, size)) return false;
         at += size;
     }
     if (is_full) table.set_full();
@@ -178,6 +182,7 @@ void bind_bounds(nb::module_& m) {
         .def("load", &load_bounds, nb::arg("slots").noconvert(), nb::arg("ends").noconvert(), "Bounds that were saved.")
         .def("copy", [](const BoundTable& table) { return std::make_unique<BoundTable>(table); })
         .def_prop_ro("bounded", &bounded_of, "The cells that have bounds of their own, in order, and these.")
+        .def_prop_ro("shared", &BoundTable::shared, "How many of these cells several names share; -1 if not known.")
         .def_prop_ro("matches", &BoundTable::matches, "How many names each pattern fitted, repeats included.")
         .def_prop_ro("refused", &refused_of, "The name that was refused, its cell, and the bounds of both.");
 }
@@ -194,7 +199,8 @@ void ftprl::bindings::bind_names(nb::module_& m) {
         .def("pack", &packed_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
         .def_static("unpack", &unpacked_names, nb::arg("packed"), "The names that `pack` made bytes of.");
     nb::class_<NameTable>(m, "NameTable", "The names of features by their hashes, within a budget of bytes.")
-        .def(nb::init<std::uint64_t>(), nb::arg("budget"))
+        .def(nb::new_(&make_table), nb::arg("budget"), nb::arg("cells"),
+             "Of each of so many cells the first name is kept; with 0 every name.")
         .def("__len__", [](const NameTable& table) { return table.hashes.size(); })
         .def("add", &add_names, nb::arg("names"), nb::arg("start"), nb::arg("stop"),
              "Add the names of rows [start, stop); returns the row of the first that does not fit, and of the first "

@@ -154,7 +154,8 @@ public:
         for (std::size_t i = names.first_of(from); i < end; ++i) {
             const auto& name = names[i];
             const auto* const text = reinterpret_cast<const char*>(names.text_of(name));
-            if (!add(name.row - from, slots_(name.hash), text, name.size, name.is_product != 0)) return false;
+            if (std::exchange(met_[name.hash % met_.size()], name.hash) == name.hash && name.hash != 0) continue;
+            if (!add(name.row - from, slots_(name.hash), name.hash, text, name.size, name.is_product != 0)) return false;
         }
         return true;
     }
@@ -166,7 +167,7 @@ public:
         for (std::size_t i = 0; i < size; ++i) {
             if (numbers[i] >= slots_.dim() || is_seen(numbers[i])) continue;
             const auto* end = std::to_chars(text, text + sizeof text, numbers[i]).ptr;
-            if (!add(0, numbers[i], text, static_cast<std::size_t>(end - text), false)) return false;
+            if (!add(0, numbers[i], 0, text, static_cast<std::size_t>(end - text), false)) return false;
         }
         return true;
     }
@@ -174,10 +175,20 @@ public:
     // How many names each pattern fitted; one that is met again may count again.
     const std::vector<std::uint64_t>& matches() const noexcept { return matches_; }
     // Bounds as they were saved.
-    void load(std::uint32_t slot, Ends ends) { bounded_[slot] = ends; }
+    void load(std::uint32_t slot, Ends ends) {
+        bounded_[slot] = {ends, 0, false};
+        is_loaded_ = true;
+    }
+    // How many cells with bounds of their own several names share; -1 when bounds were saved and loaded.
+    std::int64_t shared() const noexcept {
+        std::int64_t count = 0;
+        for (const auto& one : bounded_) count += one.second.is_shared ? 1 : 0;
+        return is_loaded_ ? -1 : count;
+    }
     // The cells that have bounds of their own, in order.
     std::vector<std::pair<std::uint32_t, Ends>> bounded() const {
-        std::vector<std::pair<std::uint32_t, Ends>> all(bounded_.begin(), bounded_.end());
+        std::vector<std::pair<std::uint32_t, Ends>> all;
+        for (const auto& [slot, own] : bounded_) all.emplace_back(slot, own.ends);
         std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         return all;
     }
@@ -185,7 +196,15 @@ public:
 private:
     bool is_seen(std::uint32_t slot) const noexcept { return (seen_[slot / 64] >> (slot % 64) & 1) != 0; }
 
-    bool add(std::size_t row, std::uint32_t slot, const char* text, std::size_t size, bool is_product) {
+    // A cell with bounds of its own: the hash of the first name that had some, and whether another name is there.
+    struct Bounded {
+        Ends ends;
+        std::uint64_t hash;
+        bool is_shared;
+    };
+
+    bool add(std::size_t row, std::uint32_t slot, std::uint64_t hash, const char* text, std::size_t size,
+             bool is_product) {
         const bool was_seen = is_seen(slot);
         seen_[slot / 64] |= std::uint64_t{1} << (slot % 64);
         Ends own = all_;
@@ -194,9 +213,10 @@ private:
             own = own.meet(patterns_[i].ends);
             ++matches_[i];
         }
-        if (!(own != all_)) return true;
         const auto match = bounded_.find(slot);
-        const Ends before = match == bounded_.end() ? all_ : match->second, now = before.meet(own);
+        if (match != bounded_.end() && match->second.hash != hash) match->second.is_shared = true;
+        if (!(own != all_)) return true;
+        const Ends before = match == bounded_.end() ? all_ : match->second.ends, now = before.meet(own);
         if (now.is_empty()) {
             refused.assign(text, size);
             refused_slot = slot;
@@ -205,7 +225,11 @@ private:
             return false;
         }
         if (!(now != before)) return true;
-        bounded_[slot] = now;
+        if (match == bounded_.end()) {
+            bounded_[slot] = {now, hash, was_seen};
+        } else {
+            match->second.ends = now;
+        }
         changes.push_back({row, slot, now, was_seen});
         return true;
     }
@@ -215,7 +239,9 @@ private:
     std::vector<NamePattern> patterns_;
     std::vector<std::uint64_t> matches_;
     std::vector<std::uint64_t> seen_;  // a bit for each cell that a name was met of
-    std::unordered_map<std::uint32_t, Ends> bounded_;
+    std::unordered_map<std::uint32_t, Bounded> bounded_;
+    std::vector<std::uint64_t> met_ = std::vector<std::uint64_t>(std::size_t{1} << 14);  // hashes of some recent names
+    bool is_loaded_ = false;
 };
 
 }  // namespace ftprl

@@ -18,15 +18,15 @@
 #include "readers/feature.hpp"
 #include "readers/grams.hpp"
 #include "readers/interactions.hpp"
-#include "readers/known_names.hpp"
+#include "readers/named_cells.hpp"
 #include "readers/new_names.hpp"
 #include "readers/scan.hpp"
+#include "readers/slots.hpp"
 #include "support/memory.hpp"
 
 namespace ftprl {
 
-// What becomes of a feature besides its slot and its value: nothing, or it is written down, perhaps with a look for
-// its name ahead.
+// What becomes of a feature besides its slot and its value: nothing, or it is written down.
 struct NoFeatures {
     void add(const Feature& /*feature*/) noexcept {}
 };
@@ -34,25 +34,19 @@ struct AllFeatures {
     Feature* next;
     void add(const Feature& feature) noexcept { *next++ = feature; }
 };
-struct FetchedFeatures : AllFeatures {
-    KnownNames::View known;
-    void add(const Feature& feature) noexcept {
-        known.fetch(feature.hash);
-        AllFeatures::add(feature);
-    }
-};
 
 class FeatureLog {
 public:
     // Without names and interactions nothing is kept, and `features` is not to be used.
     bool is_on() const noexcept { return is_on_; }
-    // `all`: they are recorded also when no more are wanted.
-    void keep_names(bool all) {
+    // Of each cell the name that is met first is recorded; with `all` those of every row, also when no more are wanted.
+    void keep_names(bool all, const Slots& slots) {
         is_complete_ = all;
-        known_.allocate();
+        slots_ = slots;
+        if (!all) named_.allocate(slots.dim());
         is_on_ = true;
     }
-    bool keeps_names() const noexcept { return known_.is_allocated(); }
+    bool keeps_names() const noexcept { return is_complete_ || named_.is_allocated(); }
     void set_texts(FeatureTexts& texts) noexcept { texts_ = &texts; }
     // `in_namespaces` is true if group names may begin with a namespace and ^, as in user^age.
     void set_interactions(const Interactions& interactions, bool in_namespaces = false) {
@@ -75,9 +69,9 @@ public:
         features_.resize(size);
         features_.reserve(more);
     }
-    // Whether somebody will ask for the text of a feature: not if only its name is of interest, and known.
-    bool wants_text(std::uint64_t hash) const noexcept {
-        return interactions_.any() || grams_.any() || (keeps_names() && !known_.has(hash));
+    // Whether somebody will ask for the text of a feature: not if only its name is of interest, and its cell has one.
+    bool wants_text(std::uint32_t cell) const noexcept {
+        return interactions_.any() || grams_.any() || (keeps_names() && !has_name(cell));
     }
 
     std::uint32_t add_group(const FeatureGroup& group) {
@@ -158,8 +152,8 @@ public:
         interactions_.each(add_one, add_pairs);
     }
     // Adds a product, whose name is put together of those of its factors, if it is new.
-    void add_product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
-        if (!known_.has(hash)) products_.push_back(Product{hash, factors, count});
+    void add_product(std::uint64_t hash, std::uint32_t cell, const Interactions::Factors& factors, std::size_t count) {
+        if (!has_name(cell)) products_.push_back(Product{hash, factors, count});
     }
 
     // Whether names are recorded now, and whether those of products are, too.
@@ -168,22 +162,36 @@ public:
         return is_recording() && (is_complete_ || names_.are_products_wanted());
     }
 
-    // Where the names of a row are looked for, which goes better if the places are fetched before.
-    KnownNames::View known() const noexcept { return known_.view(); }
-
-    // Records the names of the row: of its first `size` features, and of its products.
-    void record(std::size_t row, std::size_t size) {
-        const Feature* const features = features_.data();
-        const KnownNames::View known = known_.view();
-        for (std::size_t i = 0; i < size; ++i) {
-            if (!known.has(features[i].hash)) record(features[i], row);
+    // Finds the features of the row whose names will be recorded, among the first `size`, which have these cells.
+    void find_unnamed(const std::uint32_t* cells, std::size_t size) {
+        unnamed_.resize(0);
+        unnamed_.reserve(size + 1);
+        std::uint32_t* const unnamed = unnamed_.data();
+        std::size_t count = 0;
+        if (is_complete_) {
+            for (; count < size; ++count) unnamed[count] = static_cast<std::uint32_t>(count);
+        } else {
+            const NamedCells::View named = named_.view();
+            for (std::size_t i = 0; i < size; ++i) {
+                unnamed[count] = static_cast<std::uint32_t>(i);
+                count += named.has(cells[i]) ? 0 : 1;
+            }
+        }
+        unnamed_.resize(count);
+    }
+    // Records the names of the row: of the features that were found, and of its products.
+    void record(std::size_t row) {
+        for (std::size_t i = 0; i < unnamed_.size(); ++i) {
+            const Feature& feature = features_.data()[unnamed_.data()[i]];
+            if (is_named(feature.hash)) continue;  // an earlier one of the row has the same cell
+            append(feature);
+            names_.end(row, feature.hash, false);
         }
         for (const Product& product : products_) {
-            if (known_.add(product.hash)) continue;
+            if (is_named(product.hash)) continue;
             append(product);
             names_.end(row, product.hash, true);
         }
-        if (names_.size() > FEW) known_.grow();
     }
 
     // Stops recording together with another parser of the same data.
@@ -193,7 +201,7 @@ public:
 
     // Records everything anew: what comes is not behind what was read before.
     void forget() {
-        if (keeps_names()) known_.allocate();
+        if (named_.is_allocated()) named_.allocate(slots_.dim());
     }
 
     // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
@@ -201,7 +209,7 @@ public:
         if (is_complete_) {
             names_.set_complete();
         } else if (keeps_names() && !names_.are_wanted()) {
-            known_.release();
+            named_.release();
             is_on_ = interactions_.any() || grams_.any();
         }
         return std::move(names_);
@@ -210,19 +218,15 @@ public:
 private:
     static constexpr std::size_t PAGE = 1 << 16;
 
-    static constexpr std::size_t FEW = 4096;  // names of a batch: many of more are met again in later ones
-
     struct Product {
         std::uint64_t hash;
         Interactions::Factors factors;
         std::size_t count;  // of the factors
     };
 
-    void record(const Feature& feature, std::size_t row) {
-        if (known_.add(feature.hash)) return;  // an earlier one of the row has the same name
-        append(feature);
-        names_.end(row, feature.hash, false);
-    }
+    bool has_name(std::uint32_t cell) const noexcept { return !is_complete_ && named_.has(cell); }
+    // True if the cell of a hash has a name that was recorded; from now on it has one.
+    bool is_named(std::uint64_t hash) noexcept { return !is_complete_ && named_.add(slots_(hash)); }
 
     Byte* space_for(std::size_t size) {
         if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
@@ -381,7 +385,9 @@ private:
     std::vector<FeatureGroup> passing_;
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
-    KnownNames known_;                                    // names that were recorded
+    Slots slots_{1, false};
+    NamedCells named_;                // whose names were recorded; not with those of every row
+    Buffer<std::uint32_t> unnamed_;   // features of the row whose names are to be recorded
     NewNames names_;
 };
 

@@ -75,9 +75,7 @@ private:
     void write(const Slot slot) {
         FeatureLog& log = rows_.log;
         if (!log.is_on()) return write(slot, NoFeatures{});
-        const AllFeatures all{log.features() + rows_.size()};
-        if (!log.is_recording()) return write(slot, all);
-        write(slot, FetchedFeatures{all, log.known()});
+        write(slot, AllFeatures{log.features() + rows_.size()});
     }
     template <class Slot, class Log>
     void write(const Slot slot, Log log) {

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "readers/named_cells.hpp"
 #include "readers/new_names.hpp"
 #include "readers/scan.hpp"
+#include "readers/slots.hpp"
 #include "support/memory.hpp"
 
 namespace ftprl {
@@ -72,20 +74,18 @@ private:
     std::size_t capacity_ = 0;
 };
 
-// A name is known by these bits of its hash, the lowest: two names that agree in them count as one. In a table of 2^22
-// cells they then share their cell, too, and of those that do one in 256 is not counted.
-inline constexpr std::uint64_t NAME_BITS = (std::uint64_t{1} << 30) - 1;
-
+// Each cell of a table has the name that is added first; with 0 cells every name is kept.
 class NameTable {
 public:
     static constexpr std::size_t OVERHEAD = 12;  // bytes that a name counts for besides its own
 
-    explicit NameTable(std::uint64_t budget)
+    NameTable(std::uint64_t budget, std::uint64_t cells)
         : hashes(most_of(budget, OVERHEAD)),
           sizes(most_of(budget, OVERHEAD)),
           text(most_of(budget, 1)),
-          budget_(budget) {
-        allocate(FIRST_BUCKETS);
+          budget_(budget),
+          slots_(cells, false) {
+        if (cells != 0) named_.allocate(cells);
     }
 
     GrowingList<std::uint64_t> hashes;
@@ -119,7 +119,6 @@ public:
         FullRows full{to, to};
         const std::size_t end = names.first_of(to);
         for (std::size_t i = names.first_of(from); i < end && !is_full_; ++i) {
-            if (i + AHEAD < end) fetch(names[i + AHEAD].hash);
             const NewNames::Entry& name = names[i];
             const Byte* const text = names.text_of(name);
             if (name.is_product == 0) {
@@ -131,23 +130,27 @@ public:
         return full;
     }
 
-    // Adds one name, unless it is known; false when it does not fit.
+    // Adds one name, unless its cell has one; false when it does not fit.
     bool add(std::uint64_t hash, const Byte* name, std::size_t size) {
-        std::uint32_t& bucket = buckets()[bucket_of(hash)];
-        if (bucket != 0) return true;
+        if (has_name(hash)) return true;
         is_full_ = is_full_ || !has_space_for(size);
-        if (!is_full_) add_at(bucket, hash, name, size);
+        if (!is_full_) push(hash, name, size);
         return !is_full_;
     }
     // The same for that of a product.
     bool add_product(std::uint64_t hash, const Byte* name, std::size_t size) {
-        std::uint32_t& bucket = buckets()[bucket_of(hash)];
-        if (bucket != 0) return true;
+        if (has_name(hash)) return true;
         const std::uint64_t bytes = product_bytes_ + OVERHEAD + size;
         are_products_full_ = are_products_full_ || bytes > product_budget() || !has_space_for(size);
         if (are_products_full_) return false;
         product_bytes_ = bytes;
-        add_at(bucket, hash, name, size);
+        push(hash, name, size);
+        return true;
+    }
+    // Adds a name that was saved, whatever its cell; false when it does not fit.
+    bool load(std::uint64_t hash, const Byte* name, std::size_t size) {
+        if (!has_space_for(size)) return false;
+        push(hash, name, size);
         return true;
     }
 
@@ -162,12 +165,12 @@ private:
     bool has_space_for(std::size_t size) const noexcept {
         return bytes() + OVERHEAD + size <= budget_ && hashes.size() != LOW;
     }
-    void add_at(std::uint32_t& bucket, std::uint64_t hash, const Byte* name, std::size_t size) {
+    bool has_name(std::uint64_t hash) const noexcept { return named_.is_allocated() && named_.has(slots_(hash)); }
+    void push(std::uint64_t hash, const Byte* name, std::size_t size) {
         hashes.push(hash);
         sizes.push(static_cast<std::uint32_t>(size));
         if (size != 0) std::memcpy(text.extend(size), name, size);
-        bucket = known_by(hash);
-        if (2 * hashes.size() > mask_) grow();
+        if (named_.is_allocated()) named_.add(slots_(hash));
     }
 
     // How many things of so many bytes each fit into a budget that is not too large to have addresses for all of it.
@@ -176,50 +179,14 @@ private:
         return static_cast<std::size_t>((budget < MOST ? budget : MOST) / bytes);
     }
 
-    static constexpr std::size_t FIRST_BUCKETS = 4096;
-    static constexpr std::size_t AHEAD = 16;
     static constexpr std::uint64_t LOW = 0xffffffffu;
-
-    // A bucket is 0, or has what a name is known by and a bit that says that there is one.
-    static constexpr std::uint32_t TAKEN = 0x80000000u;
-    static_assert((NAME_BITS & TAKEN) == 0, "one bit is left");
-    static std::uint32_t known_by(std::uint64_t hash) noexcept {
-        return static_cast<std::uint32_t>(hash & NAME_BITS) | TAKEN;
-    }
-    std::uint32_t* buckets() const noexcept { return static_cast<std::uint32_t*>(buckets_->data()); }
-    void allocate(std::size_t buckets) {
-        buckets_ = std::make_unique<Memory>(buckets * sizeof(std::uint32_t));
-        mask_ = buckets - 1;
-    }
-    void fetch(std::uint64_t hash) const noexcept { prefetch(&buckets()[hash & NAME_BITS & mask_]); }
-
-    // The bucket of a hash, or where it would go.
-    std::size_t bucket_of(std::uint64_t hash) const noexcept {
-        const std::uint32_t* const buckets = this->buckets();
-        const std::uint32_t own = known_by(hash);
-        std::size_t at = hash & NAME_BITS & mask_;
-        while (buckets[at] != 0 && buckets[at] != own) at = (at + 1) & mask_;
-        return at;
-    }
-
-    // Names that were neighbours are neighbours again, so that memory is written in order.
-    void grow() {
-        static_assert(NAME_BITS >= LOW / 4, "what a name is known by says where it goes");
-        const std::unique_ptr<Memory> before = std::move(buckets_);
-        const std::size_t count = mask_ + 1;
-        allocate(2 * count);
-        const auto* const old = static_cast<const std::uint32_t*>(before->data());
-        for (std::size_t i = 0; i < count; ++i) {
-            if (old[i] != 0) buckets()[bucket_of(old[i])] = old[i];
-        }
-    }
 
     std::uint64_t budget_;
     std::uint64_t product_bytes_ = 0;
     bool is_full_ = false;
     bool are_products_full_ = false;
-    std::unique_ptr<Memory> buckets_;  // by the low bits of a hash, as many as a power of two
-    std::size_t mask_ = 0;
+    Slots slots_;
+    NamedCells named_;  // none where every name is kept
     mutable std::vector<std::uint64_t> ends_;
 };
 

@@ -48,7 +48,7 @@ public:
           labels_(std::move(labels)),
           options_(options),
           index_(std::move(index)) {
-        if (options.names) rows.log.keep_names(options.all_names);
+        if (options.names) rows.log.keep_names(options.all_names, rows.slots());
         rows.log.set_interactions(options.interactions, options.namespaces);
         rows.log.set_grams(options.grams, hash_start(options.seed));
     }

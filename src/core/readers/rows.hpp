@@ -73,7 +73,7 @@ public:
     }
     // The same for a text that does not last: it is copied if somebody asks for it.
     void add_copied(std::uint64_t hash, double value, std::uint32_t group, const Byte* text, std::size_t size) {
-        const bool is_asked_for = log.is_on() && log.wants_text(hash);
+        const bool is_asked_for = log.is_on() && log.wants_text(slots_(hash));
         add(hash, value, group, is_asked_for ? log.lasting(text, size) : text, size);
     }
     // The same by the caller itself, who writes up to as many features as there is capacity and sets the size.
@@ -119,8 +119,8 @@ public:
         const auto make = [&](std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
             double value = 1.0;
             for (std::size_t k = 0; !are_ones && k < count; ++k) value *= values[factors[k]];
-            if (has_names) log.add_product(hash, factors, count);
             row_slots()[size_] = slots(hash);
+            if (has_names) log.add_product(hash, row_slots()[size_], factors, count);
             if (!are_ones) values[size_] = value;
             ++size_;
         };
@@ -131,7 +131,7 @@ public:
             for (std::size_t k = 0; k < count; ++k) {
                 const std::uint64_t hash = Interactions::hash(own + features[others[k]].hash, 2);
                 out[k] = slots(hash);
-                if (has_names) log.add_product(hash, {one, others[k]}, 2);
+                if (has_names) log.add_product(hash, out[k], {one, others[k]}, 2);
             }
             for (std::size_t k = 0; !are_ones && k < count; ++k) values[size_ + k] = values[one] * values[others[k]];
             size_ += count;
@@ -142,6 +142,8 @@ public:
     // Ends a row. False, and no row, when a value is too large for the batch.
     bool finish(double label, double importance) {
         const std::size_t named = named_ == 0 ? size_ : named_;
+        const bool has_names = log.is_recording();
+        if (has_names) log.find_unnamed(row_slots(), named);
         const bool may_have_repeats = repeats_.may_repeat(row_slots(), size_);
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
         const std::size_t n = may_have_repeats ? repeats_.combine(row_slots(), row_values(), size_) : size_;
@@ -161,7 +163,7 @@ public:
         indptr.push(static_cast<std::int64_t>(indices.size()));
         y.push(label);
         weight.push(importance);
-        if (log.is_recording()) log.record(count() - 1, named);
+        if (has_names) log.record(count() - 1);
         return true;
     }
     // Takes the rows away and keeps their memory.

@@ -171,19 +171,15 @@ private:
     template <class Slot>
     void categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from,
                     Slot slot) {
-        const auto nothing = [](std::uint64_t) {};
         if (!rows.log.is_on()) {
-            add_categories<false>(run, base, delimiters, from, slot, nothing);
-        } else if (!rows.log.is_recording()) {
-            add_categories<true>(run, base, delimiters, from, slot, nothing);
+            add_categories<false>(run, base, delimiters, from, slot);
         } else {
-            const KnownNames::View known = rows.log.known();
-            add_categories<true>(run, base, delimiters, from, slot, [known](std::uint64_t hash) { known.fetch(hash); });
+            add_categories<true>(run, base, delimiters, from, slot);
         }
     }
-    template <bool is_logged, class Slot, class Fetch>
+    template <bool is_logged, class Slot>
     void add_categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from,
-                        Slot slot, Fetch fetch) {
+                        Slot slot) {
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = has_unit_values_ ? nullptr : rows.row_values();
         Feature* const features = is_logged ? rows.log.features() : nullptr;
@@ -196,7 +192,6 @@ private:
             const bool is_there = n != 0;
             const std::uint64_t hash = is_there ? column.with_value.inside(base + from, n) : column.missing_hash;
             row_slots[size] = slot(hash);
-            fetch(hash);
             if constexpr (is_logged) {
                 features[size] = is_there ? Feature{hash, base + from, static_cast<std::uint32_t>(n), column.group}
                                           : missing_of(columns_[i]);

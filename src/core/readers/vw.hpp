@@ -98,8 +98,7 @@ private:
         if (!index_.cover(bar, eol, end)) return false;
         if (!rows.log.is_on()) return read_features(bar, eol, NoFeatures{});
         rows.log.clear_groups(1);
-        if (!rows.log.is_recording()) return read_features(bar, eol, AllFeatures{rows.log.features()});
-        return read_features(bar, eol, FetchedFeatures{{rows.log.features()}, rows.log.known()});
+        return read_features(bar, eol, AllFeatures{rows.log.features()});
     }
 
     template <class Log>

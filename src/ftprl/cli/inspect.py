@@ -161,22 +161,21 @@ def _weights(largest: list[dict[str, Any]]) -> list[str]:
     if not largest:
         return []
     has_labels = largest[0]["label"] is not None
-    numbers = (f"{'weight*unit':>12}", f"{'weight':>12}", f"{'rows':>10}", f"{'collisions':>12}", f"{'cell':>10}")
+    numbers = (f"{'weight*unit':>12}", f"{'weight':>12}", f"{'rows':>10}", f"{'cell':>10}")
     rows = [(*numbers, *([" class"] if has_labels else []), " feature")]
     for entry in largest:
         seen = "-" if entry["seen"] is None else f"{entry['seen']:.0f}"
-        others = f"{entry['others']} ({100 * entry['collision']:.0f} %)" if entry["others"] else "0"
         weights = (f"{entry['unit_weight']:.6g}", f"{entry['weight']:.6g}")
         label = [cut(f" {shown(entry['label'])}", 25)] if has_labels else []
-        rows.append((*weights, seen, others, f"{entry['cell']}", *label, f" {shown(entry['name'])}"))
-    return ["", *table(rows, range(5), drop=(4, 3, 2), least=16, gap=" ")]
+        rows.append((*weights, seen, f"{entry['cell']}", *label, f" {shown(entry['name'])}"))
+    return ["", *table(rows, range(4), drop=(3, 2), least=16, gap=" ")]
 
 
 def _names(names: dict[str, Any] | None) -> list[str]:
     """How many features have names, and what became of the memory for them."""
     if names is None:
         return []
-    text = f"{names['count']} features, {names['collisions']} of them share a cell with another (hash collision)"
+    text = f"{names['count']} features, and about {names['collisions']} more share their cells (hash collisions)"
     text += f"; {names['bytes']} of at most {names['budget']} bytes"
     full = [f"full at row {names['full_row']}"] if names["full_row"] is not None else []
     if names["products_full_row"] is not None:

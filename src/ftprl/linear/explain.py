@@ -159,19 +159,21 @@ def _names(batch: Batch, model: Model) -> list[str]:
     """The names of the row's features; those that share a cell together, and the number of the cell where none is."""
     by_cell: dict[int, list[str]] = {}
     if batch.names is not None:
-        table = NameTable(1 << 40)
+        table = NameTable(1 << 40, 0)
         batch.names.add_to(table)
         for number, cell in enumerate(table.slots(model.spec.dim).tolist()):
-            by_cell.setdefault(cell, []).append(table.name(number).decode("utf-8", "backslashreplace"))
+            name = table.name(number).decode("utf-8", "backslashreplace")
+            if name not in by_cell.setdefault(cell, []):
+                by_cell[cell].append(name)
     return [" + ".join(by_cell.get(cell, [str(cell)])) for cell in batch.indices.tolist()]
 
 
 def _are_new(batch: Batch, model: Model) -> list[bool]:
     """Which cells of a row have features that the training data did not have, as far as the model knows.
 
-    A cell that no row had is new. One that is in use is new if its names are known and this one is not among them.
+    A cell that no row had is new. Features that share a cell with one of the training data are not told apart.
     """
-    cells, dim = batch.indices, model.spec.dim
+    cells = batch.indices
     if model.is_compact:  # cells without a weight were dropped
         return [False] * len(cells)
     step = max(1, model.engine.classes)
@@ -179,11 +181,5 @@ def _are_new(batch: Batch, model: Model) -> list[bool]:
     is_new = weights.seen[::step] == 0.0
     if model.names is None or batch.names is None or not model.names.has_all:
         return [bool(one) for one in is_new]
-    table = NameTable(1 << 40)
-    batch.names.add_to(table)
-    own, named = table.slots(dim), model.names.cells(dim)
-    is_known = np.isin(table.hashes, model.names.table.hashes)
-    # A name in some thousands is not kept: its cell has no other, as a rule, and a weight.
-    is_other = np.isin(cells, named) & np.isin(cells, own[~is_known]) & ~np.isin(cells, own[is_known])
-    is_idle = np.isnan(weights.seen[::step]) & (weights.weight[::step] == 0.0) & ~np.isin(cells, named)
-    return [bool(one) for one in is_new | is_other | is_idle]
+    is_idle = np.isnan(weights.seen[::step]) & (weights.weight[::step] == 0.0)
+    return [bool(one) for one in is_new | (is_idle & ~np.isin(cells, model.names.cells()))]

@@ -45,11 +45,11 @@ def classes_of(content: Mapping[str, Any], spec: Spec, known: int) -> ClassTable
     return ClassTable(spec.classes, labels, declared=bool(content.get("declared_classes", False)))
 
 
-def names_of(content: Mapping[str, Any], tensors: model_file.Tensors) -> Names | None:
+def names_of(content: Mapping[str, Any], tensors: model_file.Tensors, dim: int) -> Names | None:
     """The names of the features, whose tensors are taken out of the others."""
     if "names" not in content:
         return None
-    return Names.restored(content["names"], {key: tensors.pop(key) for key in TENSORS})
+    return Names.restored(content["names"], {key: tensors.pop(key) for key in TENSORS}, dim)
 
 
 def check_reading(reading: Mapping[str, Any], spec: Spec) -> None:

@@ -262,9 +262,8 @@ class Model:
         cells = self.engine.bounds.cells()[0]
         if not self.engine.bounds.is_named:
             return len(cells), 0
-        if self.names is None or not self.names.has_all:
-            return len(cells), None
-        return len(cells), int(np.count_nonzero(self.names.of_cells(cells, self.spec.dim).others))
+        shared = self.engine.bounds.table.shared
+        return len(cells), None if shared < 0 else shared
 
     def weights(self, scale: int | None = None) -> Vector:
         """The point played in each cell; of several scales by the one of this number, or else by the leading one."""
@@ -517,8 +516,7 @@ class Model:
         """The weights by name as a pyarrow table, the largest first: docs/names.md.
 
         Its columns are `name`, `cell`, `weight` (the coefficient of its value), `unit_weight` (with the feature at its
-        unit), `unit`, `seen` (rows that had the feature; null with a single scale) and `others` (other names in the
-        same cell).
+        unit), `unit`, and `seen` (rows that had the feature; null with a single scale).
         """
         from ftprl.linear.weights import weights_table
 
@@ -631,7 +629,7 @@ class Model:
             start = loaded.tensors.pop(START, None)
             waiting = [name for name in loaded.tensors if name.startswith(WAITING)]
             late = {name: loaded.tensors.pop(name) for name in waiting}
-            names = names_of(content, loaded.tensors)
+            names = names_of(content, loaded.tensors, spec.dim)
             packed = loaded.tensors.pop(ADMISSION, None)
             admission = None
             if packed is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from threading import Condition, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,25 +23,20 @@ HASHES, SIZES, TEXT = TENSORS = ("names.hashes", "names.sizes", "names.text")
 
 
 @final
-class CellNames(NamedTuple):
-    """The names of some cells: the first that landed in each, None where none is known, and how many others did."""
-
-    first: list[str | None]
-    others: NDArray[np.int64]
-
-
-@final
 class Names:
     """The names of features in the order of their first rows; each counts with 12 bytes more than its own.
+
+    Each of the table's `dim` cells has one name: that of the feature that landed there first.
 
     The first name that does not fit into the budget ends it: none is added afterwards, and `full_row` is the number of
     the row that had it, from 1. Names of interactions, of which there may be more than of all else, take at most a
     quarter of the budget: of these none is added after the first that does not fit, in row `products_full_row`.
     """
 
-    def __init__(self, budget: int = BUDGET) -> None:
-        self._adder = _Adder(NameTable(budget))
-        self._by_cell: tuple[int, int, _CellIndex] | None = None  # dim, names when it was made
+    def __init__(self, dim: int, budget: int = BUDGET) -> None:
+        self._dim = dim
+        self._adder = _Adder(NameTable(budget, dim))
+        self._by_cell: tuple[NDArray[np.uint32], NDArray[np.intp]] | None = None  # cells, rising, and their names
 
     def __len__(self) -> int:
         return len(self.table)
@@ -100,24 +95,22 @@ class Names:
         """Every name, in the order of their first rows."""
         return [_text(self.table.name(i)) for i in range(len(self))]
 
-    def cells(self, dim: int) -> NDArray[np.uint32]:
-        """The cell of each name in a table with `dim` cells, in the order of `all`."""
-        return self.table.slots(dim)
+    def cells(self) -> NDArray[np.uint32]:
+        """Return the cell of each name, in the order of `all`."""
+        return self.table.slots(self._dim)
 
-    def of_cells(self, cells: NDArray[np.integer[Any]], dim: int) -> CellNames:
-        """The names of some cells of a table with `dim` cells."""
-        first, counts = self._index(dim).find(cells)
-        shown = [None if number < 0 else _text(self.table.name(number)) for number in first.tolist()]
-        return CellNames(shown, np.maximum(counts - 1, 0))
-
-    def collisions(self, dim: int) -> int:
-        """How many names landed in a cell that another name had before."""
-        return len(self) - len(self._index(dim).cells)
-
-    def _index(self, dim: int) -> _CellIndex:
-        if self._by_cell is None or self._by_cell[:2] != (dim, len(self)):
-            self._by_cell = (dim, len(self), _CellIndex.of(self.table.slots(dim)))
-        return self._by_cell[2]
+    def of_cells(self, cells: NDArray[np.integer[Any]]) -> list[str | None]:
+        """Return the names of some cells, None where none is known."""
+        if not len(self):
+            return [None] * len(cells)
+        if self._by_cell is None or len(self._by_cell[0]) != len(self):
+            slots = self.cells()
+            order = np.argsort(slots, kind="stable")
+            self._by_cell = slots[order], order
+        named, order = self._by_cell
+        at = np.minimum(np.searchsorted(named, cells), len(named) - 1)
+        numbers = np.where(named[at] == cells, order[at], -1)
+        return [None if number < 0 else _text(self.table.name(number)) for number in numbers.tolist()]
 
     def content(self) -> dict[str, Any]:
         """What the JSON part of a model file has of the names."""
@@ -130,9 +123,9 @@ class Names:
         return {HASHES: hashes, SIZES: self.table.sizes, TEXT: joined_bytes(self.table.text)}
 
     @classmethod
-    def restored(cls, content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> Names:
+    def restored(cls, content: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], dim: int) -> Names:
         """The names that `content` and `tensors` were made of; refuses anything else."""
-        names, (hashes, sizes) = cls(content["budget"]), (tensors[HASHES], tensors[SIZES])
+        names, (hashes, sizes) = cls(dim, content["budget"]), (tensors[HASHES], tensors[SIZES])
         is_whole = hashes.dtype == sizes.dtype == np.uint32 and hashes.shape == (len(sizes), 2) and sizes.ndim == 1
         names.full_row = content["full_row"]
         products = content["products"]
@@ -233,28 +226,6 @@ class _Adder:
             with self._changed:
                 self._waiting.popleft()
                 self._changed.notify_all()
-
-
-@final
-class _CellIndex(NamedTuple):
-    """Cells that have a name, rising; the number of the first name of each, and how many names it has."""
-
-    cells: NDArray[np.uint32]
-    first: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, slots: NDArray[np.uint32]) -> _CellIndex:
-        cells, first, counts = np.unique(slots, return_index=True, return_counts=True)
-        return cls(cells, first.astype(np.int64), counts.astype(np.int64))
-
-    def find(self, cells: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first name of each of these cells, -1 for none, and how many it has."""
-        if not len(self.cells):
-            return np.full(len(cells), -1, np.int64), np.zeros(len(cells), np.int64)
-        at = np.minimum(np.searchsorted(self.cells, cells), len(self.cells) - 1)
-        known = self.cells[at] == cells
-        return np.where(known, self.first[at], -1), np.where(known, self.counts[at], 0)
 
 
 def _text(name: bytes) -> str:

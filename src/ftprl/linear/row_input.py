@@ -48,7 +48,7 @@ def _of_text(model: Model, row: str | bytes) -> Any:
     """The row of a line: of its format, or a dict of its fields."""
     text = row.decode("utf-8", "surrogateescape") if isinstance(row, bytes) else row
     if model.reading.get("format") in ("vw", "libsvm"):
-        return read_lines(model.reading, model.spec, [text], names=True)
+        return read_lines(model.reading, model.spec, [text], names="all")
     return _of_fields(model, text)
 
 
@@ -70,7 +70,7 @@ def read_lines(
 
 def _first(model: Model, data: Any, **more: Any) -> Batch:
     try:
-        batches = [batch for batch, _ in model.open(data, names=True, **more).read(threads=0, digest=False)]
+        batches = [batch for batch, _ in model.open(data, names="all", **more).read(threads=0, digest=False)]
     except BadFormat as wrong:
         what = str(wrong).replace(f"{ORIGIN}: row 0: ", "row: ")
         raise BadFormat(what.replace(", or pass on_bad_row=skip", ""), option=wrong.options) from None

@@ -105,7 +105,7 @@ def batch_of(indptr: NDArray[np.int64], cells: Cells, values: Vector) -> Batch:
 
 @final
 class WeightRow(NamedTuple):
-    """A cell of a model as `inspect` lists it; `others` is how many names besides the first share the cell.
+    """A cell of a model as `inspect` lists it, with the name of the first feature that landed there.
 
     `label` is the class whose weight it is; None with a loss of one score.
     """
@@ -116,28 +116,20 @@ class WeightRow(NamedTuple):
     unit_weight: float
     unit: float
     seen: float | None
-    others: int
     label: str | None = None
 
-    @property
-    def collision(self) -> float:
-        """The share of the cell's names that are not the one shown."""
-        return self.others / (1 + self.others)
 
-
-def names_of(model: Model, cells: Cells) -> tuple[list[str], NDArray[np.int64]]:
-    """The name of each cell, its number where none is known, and how many other names it has."""
-    if model.names is None:
-        return [str(cell) for cell in cells.tolist()], np.zeros(len(cells), np.int64)
-    first, others = model.names.of_cells(cells, model.spec.dim)
+def names_of(model: Model, cells: Cells) -> list[str]:
+    """Return the name of each cell, or its number where no name is known."""
     numbers = cells.tolist()
-    return [str(cell) if name is None else name for name, cell in zip(first, numbers, strict=True)], others
+    names = [None] * len(numbers) if model.names is None else model.names.of_cells(cells)
+    return [str(cell) if name is None else name for name, cell in zip(names, numbers, strict=True)]
 
 
 def weight_rows(model: Model, weights: Weights, order: Sequence[int] | NDArray[np.intp]) -> list[WeightRow]:
     """Some of the weights with their names."""
     at = np.asarray(order, np.intp)
-    names, others = names_of(model, weights.cells[at])
+    names = names_of(model, weights.cells[at])
     columns: list[NDArray[Any]] = [column[at] for column in weights]
     labels = None if model.classes is None else [shown_label(label) for label in model.classes]
     return [
@@ -148,11 +140,10 @@ def weight_rows(model: Model, weights: Weights, order: Sequence[int] | NDArray[n
             unit_weight,
             unit,
             None if math.isnan(seen) else seen,
-            other,
             None if labels is None else labels[column],
         )
-        for name, cell, weight, unit_weight, unit, seen, column, other in zip(
-            names, *(column.tolist() for column in columns), others.tolist(), strict=True
+        for name, cell, weight, unit_weight, unit, seen, column in zip(
+            names, *(column.tolist() for column in columns), strict=True
         )
     ]
 
@@ -163,16 +154,14 @@ def weights_table(model: Model) -> Any:
 
     weights = weights_of(model.engine, model.touched())
     order = np.argsort(-np.abs(weights.unit_weight), kind="stable")
-    names, others = names_of(model, weights.cells[order])
     return pa.table(
         {
-            "name": names,
+            "name": names_of(model, weights.cells[order]),
             "cell": weights.cells[order],
             "weight": weights.weight[order],
             "unit_weight": weights.unit_weight[order],
             "unit": weights.unit[order],
             "seen": pa.array(weights.seen[order], from_pandas=True),
-            "others": others,
             **_label_column(model, weights.column[order]),
         }
     )

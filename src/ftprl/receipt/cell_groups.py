@@ -47,7 +47,7 @@ class CellGroups:
     @classmethod
     def of_data(cls, sources: Iterable[Source], reading: Mapping[str, Any], dim: int) -> CellGroups:
         """Those of data that is read with its names, from the first row on."""
-        names, rows = Names(LARGEST_BUDGET), 0
+        names, rows = Names(dim, LARGEST_BUDGET), 0
         for source in sources:
             for batch, _ in source.read(threads=0, digest=False):
                 names.add(batch, rows)
@@ -57,7 +57,7 @@ class CellGroups:
     def __call__(self, slots: NDArray[Any]) -> list[str]:
         """The groups of some cells."""
         known: dict[str | None, str] = {None: UNNAMED}
-        names = self._names.of_cells(slots.astype(np.uint32), self._dim).first
+        names = self._names.of_cells(slots.astype(np.uint32))
         for name in names:
             if name not in known and name is not None:
                 known[name] = group_of(name, self._columns, products=self._has_products)

@@ -120,7 +120,7 @@ def _new(spec: Spec, receipt: bool, source: readers.Source, budget: int, table: 
     from ftprl.linear.model import Model
 
     engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
-    return Model(engine, source.to_dict(), names=_names(source, budget), classes=table)
+    return Model(engine, source.to_dict(), names=_names(source, budget, spec.dim), classes=table)
 
 
 def _class_table(data: Any, options: Options, settings: Options, classes: Any) -> ClassTable | None:
@@ -159,16 +159,16 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
     )
     reading.check()
     engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
-    return Model(engine, plan_of_names(reading).to_dict(), names=Names(BUDGET), classes=table)
+    return Model(engine, plan_of_names(reading).to_dict(), names=Names(spec.dim), classes=table)
 
 
-def _names(source: readers.Source, budget: int) -> Names | None:
+def _names(source: readers.Source, budget: int, dim: int) -> Names | None:
     """What keeps the names of a source's features; those that are numbers need none."""
     if not budget or source.to_dict()["format"] in readers.NUMBERED:
         return None
     from ftprl.linear.names import Names
 
-    return Names(budget)
+    return Names(dim, budget)
 
 
 def _with_additions(settings: dict[str, Any]) -> dict[str, Any]:

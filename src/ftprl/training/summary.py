@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from fnmatch import fnmatchcase
 from typing import Any
@@ -63,7 +64,7 @@ def summary_of(model: Model, path: str, top: int, match: str | None) -> dict[str
         "bounds": None
         if model.engine.bounds is None
         else dict(zip(("cells", "shared"), model.shared_bounds, strict=True)),
-        "largest": [{**entry._asdict(), "collision": entry.collision} for entry in largest],
+        "largest": [entry._asdict() for entry in largest],
     }
 
 
@@ -81,7 +82,7 @@ def _largest(model: Model, weights: Weights, top: int, match: str | None) -> lis
     wanted: list[int] = []
     for start in range(0, len(order), _LOOKED_AT):
         some = order[start : start + _LOOKED_AT]
-        names, _ = names_of(model, weights.cells[some])
+        names = names_of(model, weights.cells[some])
         wanted += [int(i) for i, name in zip(some, names, strict=True) if fnmatchcase(name, match)]
         if len(wanted) >= top:
             break
@@ -89,19 +90,28 @@ def _largest(model: Model, weights: Weights, top: int, match: str | None) -> lis
 
 
 def _names(model: Model, occupied: NDArray[np.uint32]) -> dict[str, Any]:
-    """How many names there are, how many share a cell with another, and how many cells have none."""
+    """Return how many names there are, how many features share a cell (an estimate), and how many cells lack a name."""
     names, dim = model.names, model.spec.dim
     assert names is not None
-    unnamed = 0 if names.has_all else sum(name is None for name in names.of_cells(occupied, dim).first)
+    unnamed = 0 if names.has_all else sum(name is None for name in names.of_cells(occupied))
     return {
         "count": len(names),
         "bytes": names.bytes,
         "budget": names.budget,
-        "collisions": names.collisions(dim),
+        "collisions": _collisions(len(occupied), dim),
         "full_row": names.full_row,
         "products_full_row": names.products_full_row,
         "unnamed": unnamed,
     }
+
+
+def _collisions(occupied: int, dim: int) -> int:
+    """Return about how many features landed in a cell that another one had: those that hashing spreads over so many.
+
+    n features leave each of the cells free with probability exp(-n / dim).
+    """
+    free = max(dim - occupied, 0.5)
+    return round(dim * math.log(dim / free)) - occupied
 
 
 def _mixture_totals(model: Model, history: TrainingHistory) -> LossTotals:
