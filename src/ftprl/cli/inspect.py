@@ -129,9 +129,9 @@ def _table(facts: dict[str, Any]) -> list[str]:
 def _combined(reading: Mapping[str, Any]) -> list[str]:
     """Features that are made of several words or columns."""
     from ftprl.data.files import shown
-    from ftprl.data.ngrams import NAMES, as_passed
+    from ftprl.data.options import GRAMS, as_passed
 
-    typed = [f"--{name.replace('_', '-')} {as_passed(reading[name])}" for name in NAMES if reading.get(name)]
+    typed = [f"--{name.replace('_', '-')} {as_passed(reading[name])}" for name in GRAMS if reading.get(name)]
     pairs = ", ".join(":".join(map(shown, terms)) for terms in reading.get("interactions") or ())
     lines = [f"{'n-grams':<14} {' '.join(typed)}"] if typed else []
     return lines + ([f"{'interactions':<14} {pairs}"] if pairs else [])

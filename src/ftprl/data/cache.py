@@ -21,11 +21,11 @@ import numpy as np
 
 from ftprl._core import HASH_VERSION, NewNames, text_fingerprint
 from ftprl.atomic import replacing
+from ftprl.data.arrays import RowPosition, RowSource, check_same_rows
 from ftprl.data.batch import Batch, RowNames
-from ftprl.data.digests import RowDigest
-from ftprl.data.files import shown, suffixes
-from ftprl.data.memory import RowPosition, RowSource, check_same_rows
-from ftprl.data.protocol import Description, Source
+from ftprl.data.compression import suffixes
+from ftprl.data.files import shown
+from ftprl.data.source import Description, RowDigest, Source
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:

@@ -1,17 +1,24 @@
-"""The kinds of columns: how they are inferred from a sample, what the sample gives for them, and how they are shown."""
+"""Columns of tables: their kinds, named or inferred, what a sample gives for them, and how they are shown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl.data.files import shown
-from ftprl.data.protocol import KINDS
-from ftprl.errors import InvalidInput
+from ftprl.data.options import ReadingOptions, column_name, column_names
+from ftprl.errors import BadFormat, InvalidInput, warn
 
+if TYPE_CHECKING:
+    pass
+
+
+# The kinds of columns, in the order of the core's codes.
+KINDS = ("ignore", "label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket")
+BESIDE = ("label", "weight")  # kinds that say something of the row and are no features
 NAMED = (  # by options
     *("ignore", "label", "weight", "categorical", "numeric", "text", "boolean", "date", "bucket"),
 )
@@ -146,8 +153,6 @@ class ColumnPlan(NamedTuple):
 
 
 # ---- kinds ----
-
-
 def kind_of_text(sample: ColumnSample, *, may_be_number: bool = True) -> str:
     """The kind of a column of text: all its values are numbers, true or false, or dates; else they are categories."""
     present = sample.present
@@ -241,8 +246,6 @@ def known_plan(
 
 
 # ---- how they are shown ----
-
-
 def profiles(
     kinds: Mapping[str, str], samples: Mapping[str, ColumnSample], sampled: Mapping[str, Sequence[float]]
 ) -> tuple[ColumnProfile, ...]:
@@ -317,3 +320,157 @@ def _features(name: str, kind: str, numbers: Sequence[float]) -> str:
 def order(kinds: Mapping[str, str]) -> list[str]:
     """The kinds that occur, in the order in which they are listed."""
     return [kind for kind in (*KINDS[1:], "ignore") if kind in kinds.values()]
+
+
+SAMPLE_ROWS = 10_000
+SAMPLE_BYTES = 16_000_000
+
+
+@final
+class NamedColumns(NamedTuple):
+    """The columns whose kind the user named."""
+
+    label: str | None
+    weight: str | None
+    ignore: tuple[str, ...]
+    categorical: tuple[str, ...]
+    numeric: tuple[str, ...]
+    text: tuple[str, ...]
+    boolean: tuple[str, ...]
+    date: tuple[str, ...]
+    bucket: Mapping[str, int]  # and how many buckets
+
+    def kinds(self) -> dict[str, str]:
+        """Column to kind; a column has one kind at most."""
+        kinds: dict[str, str] = {}
+        for kind in NAMED:
+            value = getattr(self, kind)
+            for name in (value,) if isinstance(value, str) else value or ():
+                if kinds.setdefault(name, kind) != kind:
+                    raise InvalidInput(
+                        f"column {name!r} needs one kind, got {kinds[name]}= and {kind}=; keep one.",
+                        option=(kinds[name], kind),
+                    )
+        return kinds
+
+
+def check_columns(
+    names: Sequence[str], kinds: Mapping[str, str], optional: Collection[str], where: str, hint: str = ""
+) -> None:
+    """Refuse a part of the data that lacks columns; `hint` is added to the message if it has none that are expected."""
+    there = set(names)
+    missing = [name for name, kind in kinds.items() if name not in there and kind not in optional]
+    if not missing:
+        return
+    others = [name for name in names if name not in kinds]
+    wanted = f"{len(missing)} more columns, {listed(missing)}" if missing[1:] else f"a column {listed(missing)}"
+    found = f"the column{'s' * (len(others) != 1)} {listed(others)}" if others or not names else "the others only"
+    near = nearest(missing[0], others) if len(missing) == 1 else ""
+    remedy = f"rename {near[13:-1]}" if near.startswith("did you mean ") else f"add {'them' if missing[1:] else 'it'}"
+    hint = "" if there & kinds.keys() else hint
+    raise BadFormat(f"{where}: expected {wanted}, got {found}; {remedy}{hint}.", option="sep")
+
+
+def warn_of_unknown(names: Sequence[str], what: str = "columns", *, is_open: bool = False) -> None:
+    """Warn of columns or keys of the data that a model does not know, given their names."""
+    if names:
+        done = "read by their values, as new features" if is_open else "left out"
+        warn(f"{what} that the model does not know are {done}: {listed(names)}; check their names.")
+
+
+def check_kinds(columns: Mapping[str, str]) -> dict[str, str]:
+    """`columns` as a model keeps them, checked."""
+    for name, kind in columns.items():
+        if not isinstance(name, str) or kind not in KINDS:
+            raise InvalidInput(
+                f"columns= needs a name and one of {', '.join(KINDS)}, got {name!r}: {kind!r}; correct it."
+            )
+    for kind in BESIDE:
+        if list(columns.values()).count(kind) > 1:
+            raise InvalidInput(f"columns= needs at most one {kind}, got several; keep one.")
+    return dict(columns)
+
+
+def known_columns(options: ReadingOptions, named: NamedColumns) -> ColumnPlan | None:
+    """Return the columns of another source, which the options pass; None if they have to be inferred."""
+    if options.columns is None:
+        return None
+    kinds = named.kinds()
+    if kinds and not options.columns:  # all others are what they are by themselves
+        return known_plan(kinds, options.order, options.sampled, options.missing)
+    if kinds:
+        other = next(iter(kinds.values()))
+        raise InvalidInput(f"columns= has the kind of each column, got {other}= as well; keep one.", option=other)
+    return known_plan(check_kinds(options.columns), options.order, options.sampled, options.missing)
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """What to do about a column that does not exist.
+
+    >>> nearest("prise", ["carat", "price"]), nearest("x", ["carat", "price"])
+    ("did you mean 'price'?", 'check the name.')
+    >>> nearest("Y", ["carat", "y"])
+    "did you mean 'y'?"
+    """
+    import difflib
+
+    known = [one[:100] for one in names[:1000]]
+    near = [one for one in known if one.lower() == name[:100].lower()] or difflib.get_close_matches(
+        name[:100], known, 1
+    )
+    return f"did you mean {near[0][:40]!r}?" if near else "check the name."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names, for a message: the first ones and, since it is often the label, the last."""
+    first = ", ".join(repr(name[:40]) for name in names[: 8 if len(names) <= 8 else 7]) or "(none)"
+    return first if len(names) <= 8 else f"{first}, ..., {names[-1][:40]!r}"
+
+
+def without_label(names: Sequence[str], format: str) -> InvalidInput:
+    """The error of a table for which no label is named."""
+    header = ", or header=False if the first row is data" if format in ("csv", "tsv") else ""
+    return InvalidInput(
+        f"label= needs the name of a column, got none; pass one of {listed(names)}{header}.",
+        option=("label", "header"),
+    )
+
+
+def named_columns(options: ReadingOptions) -> NamedColumns:
+    """The columns whose kind the options name."""
+    return NamedColumns(
+        label=None if options.label is None else column_name(options.label),
+        weight=None if options.weight is None else _weight_column(options.weight),
+        ignore=column_names(options.ignore),
+        categorical=column_names(options.categorical),
+        numeric=column_names(options.numeric),
+        text=column_names(options.text),
+        boolean=column_names(options.boolean),
+        date=column_names(options.date),
+        bucket=dict(bucket_entry(entry) for entry in column_names(options.bucket)),
+    )
+
+
+def _weight_column(weight: object) -> str:
+    if not isinstance(weight, str | int | float):
+        raise InvalidInput(f"weight= needs the name of a column, got {type(weight).__name__}; name one of the table.")
+    return column_name(weight)
+
+
+def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -> dict[str, str]:
+    """The kinds that were named, with those of structures passed on to their fields."""
+    known, passed = set(names), dict[str, str]()
+    for name, kind in kinds.items():
+        inside = [other for other in names if other.startswith(f"{name}.")]
+        if name not in known and (not inside or kind in BESIDE):
+            raise InvalidInput(
+                f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {nearest(name, names)}",
+                option=kind,
+            )
+        passed |= dict.fromkeys(inside, kind) if name not in known else {name: kind}
+    return {**passed, **{name: kind for name, kind in kinds.items() if name in known}}
+
+
+def label_of(kinds: Mapping[str, str]) -> str:
+    """Return the name of the column with the label; empty if there is none."""
+    return next((name for name, kind in kinds.items() if kind == "label"), "")

@@ -10,10 +10,10 @@ import numpy as np
 
 from ftprl.data.formats import has_open_columns
 from ftprl.data.frames import text_of
+from ftprl.data.jobs import JobSource
 from ftprl.data.labels import plain_label, sign_of
 from ftprl.data.records import check_keys
-from ftprl.data.source import JobSource
-from ftprl.data.table_source import TableParser
+from ftprl.data.tables import TableParser
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear.bounds import too_many_ranges
 from ftprl.linear.classes import known_chances

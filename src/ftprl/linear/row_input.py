@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data import Batch
+from ftprl.data.columns import BESIDE
 from ftprl.data.files import shown
 from ftprl.data.formats import has_open_columns
 from ftprl.data.options import SEPARATORS, ReadingOptions
 from ftprl.data.parts import ORIGIN
-from ftprl.data.protocol import BESIDE
 from ftprl.data.records import missing_keys, unknown_keys
 from ftprl.errors import BadFormat, InvalidInput
 

@@ -14,10 +14,9 @@ from itertools import chain
 from typing import Any
 
 from ftprl.data import Source
-from ftprl.data.files import suffixes
+from ftprl.data.compression import check_packing, packed, suffixes
+from ftprl.data.csv_files import Dialect
 from ftprl.data.options import JSON_LINES
-from ftprl.data.packing import check_packing, packed
-from ftprl.data.tables import Dialect
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model

@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ftprl import data as readers
-from ftprl.data.columns import bucket_entry
-from ftprl.data.interactions import parse as parse_interactions
-from ftprl.data.ngrams import NAMES, as_passed
-from ftprl.data.ngrams import parse as parse_grams
-from ftprl.data.options import DIM
+from ftprl.data.columns import BESIDE, bucket_entry
+from ftprl.data.options import DIM, GRAMS, as_passed, parse_grams, parse_interactions
 from ftprl.data.parts import Parts
-from ftprl.data.protocol import BESIDE
 from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import parse_bounds
 from ftprl.linear.name_budget import BUDGET, parse_budget
@@ -108,7 +104,7 @@ def new_model(
     )
     columns = source.describe().columns
     if columns is not None and "label" not in columns.values() and not _has_own_labels(data, options):
-        from ftprl.data.tables import without_label
+        from ftprl.data.columns import without_label
 
         raise without_label(list(columns), source.describe().format)
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
@@ -151,7 +147,7 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
     if table is not None:
         settings |= {"loss": "softmax", "classes": table.most}
     spec = Spec(**_with_additions(settings))
-    from ftprl.data.memory_tables import plan_of_names  # only here: training on files does without
+    from ftprl.data.records import plan_of_names  # only here: training on files does without
 
     dtype = "float64" if spec.float64 else "float32"
     reading = readers.ReadingOptions(
@@ -326,9 +322,9 @@ def _check_reading(reading: Options, options: Options) -> None:
                 same = all(_has_buckets(reading, *bucket_entry(entry)) for entry in wanted)
             else:
                 same = all(columns.get(column) in kinds for column in wanted)
-        elif name in NAMES:
+        elif name in GRAMS:
             kept = reading.get(name, {})
-            same = getattr(parse_grams(**{**dict.fromkeys(NAMES), **_pick(options, NAMES)}), name) == _pairs(kept)
+            same = getattr(parse_grams(**{**dict.fromkeys(GRAMS), **_pick(options, GRAMS)}), name) == _pairs(kept)
         elif name == "interactions":
             kept = reading.get(name, [])
             same = [list(terms) for terms in parse_interactions(value)] == kept

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ftprl import Model, train
-from ftprl.data.source import JobParser
+from ftprl.data.jobs import JobParser
 from ftprl.errors import BadFormat, InvalidInput
 
 MOST_FUNCTIONS = {False: 16, True: 22}  # with a column that pyarrow has to convert: categories with short codes
