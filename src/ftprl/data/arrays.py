@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -15,10 +14,12 @@ from ftprl import check
 from ftprl._core import csr_rows, dense_rows
 from ftprl.data.batch import Batch, Vector, combine
 from ftprl.data.files import shown
+from ftprl.data.jobs import JobParser, Parsed, PlannedSource
 from ftprl.data.labels import LabelRule, coded, of_array, of_numbers, signed
 from ftprl.data.options import ARRAYS, OF_TABLES, ReadingOptions
 from ftprl.data.parts import ORIGIN, Parts, split
-from ftprl.data.source import BatchDigest, Description, Position, Source
+from ftprl.data.plan import Plan, plan_of
+from ftprl.data.source import Place
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.losses import CLASS_LOSSES
 
@@ -26,165 +27,64 @@ _OF_FILES = tuple(name for name in OF_TABLES if name != "weight")
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class RowPosition:
-    """The position behind the first `rows` rows."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayRows:
+    """A batch of data in memory as a job, whose first row is number `offset` of the data."""
 
-    rows: int = 0
-
-    def after(self, rows: int) -> RowPosition:
-        """The position that many rows further on."""
-        return RowPosition(self.rows + rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The position as JSON values."""
-        return {"rows": self.rows}
+    batch: Batch
+    offset: int
+    file: int = 0
+    part: int = 0
+    line: int = 1
+    origin: str = ORIGIN
+    error: None = None
 
 
-class RowSource(Source):
-    """Rows that need no parsing, whose positions are the numbers of rows; `rows` is None for an iterator."""
+@final
+class LabelReader(JobParser):
+    """What reads the labels of batches, which are otherwise taken as they are."""
 
-    def __init__(self, rows: int | None) -> None:
-        self._rows = rows
-        self._rows_read = 0  # by the last reading
+    def __init__(self, rule: LabelRule) -> None:
+        self._rule = rule
 
-    @abstractmethod
-    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
-        """Yield batches from a row on, each with the position behind it."""
+    def parse(self, job: ArrayRows, negative: float = 1.0) -> Parsed:
+        """Return the rows of a job."""
+        return Parsed(job, [job.batch.replaced(y=signed(self._rule, job.batch.y))])
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """None: the data is in memory."""
-        return ()
+
+@final
+class MemorySource(PlannedSource):
+    """Rows in memory; `ftprl.data.open` makes one of a CSR matrix or of `Batch` objects.
+
+    `make_batches` makes the batches from a row on, numbered from that row, whenever they are read, so that a large
+    matrix need not be copied as a whole. `can_be_read_again` is false for an iterator.
+    """
+
+    suits_threads = suits_workers = False
+
+    def __init__(self, make_batches: Callable[[int], Iterable[Batch]], plan: Plan, *, lasts: bool = True) -> None:
+        super().__init__(plan)
+        self._make_batches, self._lasts = make_batches, lasts
 
     @property
     def can_be_read_again(self) -> bool:
         """Whether the data stays in memory; an iterator can be read once."""
-        return self._rows is not None
+        return self._lasts
 
-    @property
-    def start(self) -> RowPosition:
-        """The position of the first row."""
-        return RowPosition()
+    def jobs(self, start: Place, threads: int) -> Generator[ArrayRows]:
+        """Yield the batches from a place on, which is where one begins."""
+        for batch in self._make_batches(start.offset):
+            yield ArrayRows(batch, batch.first_row)
 
-    def position(self, saved: Mapping[str, Any]) -> RowPosition:
-        """The position that `RowPosition.to_dict` saved."""
-        rows = saved.get("rows")
-        most = sys.maxsize if self._rows is None else self._rows
-        if type(rows) is not int or not 0 <= rows <= most or set(saved) != {"rows"}:
-            raise InvalidInput(f"a position needs a row from 0 to {most}, got {saved!r:.200}; start anew.")
-        return RowPosition(rows)
-
-    def read(
-        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
-    ) -> Generator[tuple[Batch, RowPosition]]:
-        """Batches from a position on, each with the position of its first row; no threads are needed."""
-        if not isinstance(start, RowPosition | None):
-            raise InvalidInput(
-                f"start needs a row of this data, got {type(start).__name__}; pass one of its positions."
-            )
-        return self._read(0 if start is None else start.rows)
-
-    def locate(self, position: Position) -> str:
-        """The number of the row behind a position, counted from 0."""
-        return f"{ORIGIN}: row {position.rows}"
-
-    @property
-    def bad_rows(self) -> int:
-        """0: every row can be read."""
-        return 0
-
-    @property
-    def first_bad(self) -> str | None:
-        """None: every row can be read."""
-        return None
-
-    def check_before(self, position: Position) -> None:
-        """Do nothing: `check_unchanged` compares all rows."""
+    def parser(self) -> LabelReader:
+        """Return what reads the labels."""
+        return LabelReader(self.settings.labels)
 
 
-@final
-class MemorySource(RowSource):
-    """Rows in memory; `ftprl.data.open` makes one of a CSR matrix or of `Batch` objects.
-
-    `make_batches` makes the batches from a row on, numbered from that row, whenever they are read, so that a large
-    matrix need not be copied as a whole.
-    """
-
-    def __init__(
-        self,
-        make_batches: Callable[[int], Iterable[Batch]],
-        rows: int | None,
-        dim: int,
-        labels: LabelRule,
-        options: ReadingOptions,
-    ) -> None:
-        super().__init__(rows)
-        self._make_batches, self._dim, self._labels, self._options = make_batches, dim, labels, options
-
-    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
-        for batch in self._make_batches(start):
-            yield batch.replaced(y=signed(self._labels, batch.y)), RowPosition(batch.first_row)
-
-    @property
-    def skips_bad_rows(self) -> bool:
-        """Whether rows that cannot be learned are left out and counted."""
-        return self._options.on_bad_row == "skip"
-
-    def fingerprint(self) -> dict[str, Any] | None:
-        """The number of rows and the SHA-256 of all of them; None for an iterator."""
-        if not self.can_be_read_again:
-            return None
-        digest = BatchDigest()
-        for batch, _ in self.read():
-            digest.update(batch)
-        return digest.result()
-
-    def digest(self) -> None:
-        """None: no digest is kept of rows as they are read."""
-        return
-
-    def check_unchanged(self, fingerprint: Any) -> None:
-        """Refuse rows that are not those of a fingerprint taken before."""
-        if isinstance(fingerprint, Mapping) and fingerprint.get("rows") != self._rows:
-            check_same_rows(fingerprint, {"rows": self._rows})  # no need to read them
-        check_same_rows(fingerprint, self.fingerprint())
-
-    def describe(self) -> Description:
-        """What is read."""
-        return Description(self._options.format or ARRAYS, (ORIGIN,), None, str(self._labels), self._dim, False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options of `ftprl.data.open` that read other data in memory in the same way."""
-        options = self._options
-        return {
-            "format": options.format or ARRAYS,
-            "dim": self._dim,
-            "seed": options.seed,
-            "intercept": False,
-            "dtype": options.dtype,
-            "loss": options.loss,
-            "positive": options.positive_label,
-            **({} if options.features is None else {"features": options.features}),
-        }
-
-
-def check_same_rows(saved: Any, now: Mapping[str, Any] | None) -> None:
-    """Refuse rows whose fingerprint is not the one that was taken before."""
-    if not isinstance(saved, Mapping) or now is None:
-        raise InvalidInput(
-            "resume= needs the data of the checkpoint, its files without a cache, got data in memory or a cache; pass"
-            " the same files."
-        )
-    rows = saved.get("rows")
-    if rows != now["rows"]:
-        raise InvalidInput(
-            f"resume= needs the data of the checkpoint, expected {rows!r:.20} rows, got {now['rows']}; pass it."
-        )
-    if dict(saved) != dict(now):
-        raise InvalidInput(
-            f"resume= needs the data of the checkpoint, expected the same {rows} rows, got others; pass them."
-        )
+def array_plan(options: ReadingOptions, dim: int, rule: LabelRule) -> Plan:
+    """Return the plan of data in memory whose features have numbers."""
+    plan = plan_of(options._replace(dim=dim), options.format or ARRAYS, rule)
+    return plan._replace(features=options.features)
 
 
 def are_batches(data: Any) -> bool:
@@ -209,7 +109,7 @@ def open_batches(data: Batch | Sequence[Batch], options: ReadingOptions) -> Memo
                 yield _as_read(batch, first, options.dtype)[skipped:]
             first += len(batch)
 
-    return MemorySource(make, sum(len(batch) for batch in batches), checked_dim(dim, options), rule, options)
+    return MemorySource(make, array_plan(options, checked_dim(dim, options), rule))
 
 
 def _as_read(batch: Batch, first_row: int, dtype: str) -> Batch:
@@ -256,13 +156,8 @@ def open_matrices(data: Any, options: ReadingOptions) -> MemorySource:
     dim = checked_dim(max(2, columns), options)
     y, texts = _labels_of(options, rows)
     weight = np.ones(rows) if options.weight is None else _column("weight", options.weight, rows)
-    return MemorySource(
-        lambda start: _batches_of(matrix, y, weight, options.dtype, 0, start, texts),
-        rows,
-        dim,
-        label_rule([y], options),
-        options,
-    )
+    plan = array_plan(options, dim, label_rule([y], options))
+    return MemorySource(lambda start: _batches_of(matrix, y, weight, options.dtype, 0, start, texts), plan)
 
 
 def _with_columns(options: ReadingOptions, columns: int) -> ReadingOptions:
@@ -324,10 +219,10 @@ def _open_parts(data: Parts, options: ReadingOptions) -> MemorySource:
                 yield from _batches_of(matrix, y, weight, options.dtype, first, max(0, start - first))
 
     if data.is_one_shot:
-        return MemorySource(make, None, dim, of_numbers(options.loss, options.positive_label), options)
-    known = [(len(y), y) for _, y, _, _ in parts()]
-    rule = label_rule([y for _, y in known], options)
-    return MemorySource(make, sum(rows for rows, _ in known), dim, rule, options)
+        return MemorySource(
+            make, array_plan(options, dim, of_numbers(options.loss, options.positive_label)), lasts=False
+        )
+    return MemorySource(make, array_plan(options, dim, label_rule([y for _, y, _, _ in parts()], options)))
 
 
 def _beside(options: ReadingOptions) -> tuple[tuple[str, Any], tuple[str, Any]]:

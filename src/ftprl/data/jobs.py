@@ -10,15 +10,27 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar, final, runtime_checkable
 from weakref import WeakSet
 
 from ftprl._core import Parser
 from ftprl.data.batch import Batch, RowNames
 from ftprl.data.files import ErrorWithoutLine, is_uri, shown, unreadable
+from ftprl.data.parts import ORIGIN
 from ftprl.data.plan import Plan
-from ftprl.data.source import Description, Place, Position, RowDigest, Source, State
+from ftprl.data.source import (
+    BatchDigest,
+    Description,
+    Place,
+    Position,
+    RowDigest,
+    Source,
+    State,
+    check_same_files,
+    check_same_rows,
+    ends_of,
+)
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 J = TypeVar("J")
@@ -41,13 +53,13 @@ class Parsed:
 
     job: Any
     batches: Sequence[Batch]
-    lines: int
-    bad: int
-    first_bad: tuple[int, str] | None
-    problem: tuple[int, str, str] | None
-    negative: float
-    left_out: Mapping[int, int]
-    records: Sequence[bytes]
+    lines: int = 0
+    bad: int = 0
+    first_bad: tuple[int, str] | None = None
+    problem: tuple[int, str, str] | None = None
+    negative: float = 1.0
+    left_out: Mapping[int, int] = field(default_factory=dict)
+    records: Sequence[bytes] = ()
     failure: ErrorWithoutLine | None = None  # of the file, while it was parsed
 
     def error(self, line: int) -> FtprlError | None:
@@ -60,13 +72,24 @@ class Parsed:
 
 
 class JobParser(ABC):
+    """What turns a job into rows: a parser of the core, or what makes batches of data that needs none."""
+
+    @abstractmethod
+    def parse(self, job: Any, negative: float = 1.0) -> Parsed:
+        """Return the rows of a job, up to the first bad one unless those are left out."""
+
+    def join(self, other: Any) -> None:  # noqa: B027 - most have no names
+        """Stop recording names together with another parser of the same data."""
+
+
+class CoreParser(JobParser):
     """A parser of the core that reads jobs."""
 
     def __init__(self, parser: Parser) -> None:
         self.core = parser
         self._last_start = (0, 0, 0)  # of the last job
 
-    def join(self, other: JobParser) -> None:
+    def join(self, other: CoreParser) -> None:
         """Stop recording names together with another parser of the same data."""
         self.core.join_names(other.core)
 
@@ -430,14 +453,14 @@ class _Reading:
 
 
 class JobSource(Source):
-    """Rows as batches, parsed job by job; `ftprl.data.open` makes one."""
+    """Rows as batches, parsed job by job, whatever a job is."""
 
     suits_threads = True  # whether other threads may parse the jobs
     suits_workers = True  # whether workers in other processes may
     reader: Any  # a RemoteReader, where workers can read the data
 
-    def __init__(self, plan: Plan, files: tuple[str, ...] = ()) -> None:
-        self.settings, self._files = plan, files
+    def __init__(self, files: tuple[str, ...] = ()) -> None:
+        self._files = files
         self._state = State(Place())  # of the last reading
         self.workers: Workers | None = None
 
@@ -477,11 +500,6 @@ class JobSource(Source):
         if not isinstance(position, Place) or (self.files and position.file >= len(self.files)):
             raise InvalidInput(f"start needs a row of this data, got {position!r:.100}; pass one of its positions.")
         return position
-
-    @property
-    def skips_bad_rows(self) -> bool:
-        """Whether bad rows are left out rather than ending the reading."""
-        return self.settings.skip_bad_rows
 
     @property
     def bad_rows(self) -> int:
@@ -553,9 +571,45 @@ class JobSource(Source):
         """Return the digest of all rows, from the first to where the last reading has come; None if it makes none."""
         return None if self._state.digest is None else self._state.digest.to_list()
 
+    def locate(self, position: Position) -> str:
+        """Return the number of the row behind a position, counted from 0."""
+        return f"{ORIGIN}: row {self._own(position).rows}"
+
+    def fingerprint(self) -> Any:
+        """Return the sizes and ends of files, or a SHA-256 of all rows in memory; None for what can be read once."""
+        if not self.can_be_read_again:
+            return None
+        if self.files:
+            return [ends_of(file) for file in self.files]
+        digest = BatchDigest()
+        with closing(self._read(State(Place()), usual_threads())) as rows:
+            for batch, _ in rows:
+                digest.update(batch)
+        return digest.result()
+
+    def check_unchanged(self, fingerprint: Any) -> None:
+        """Refuse data that is not that of a fingerprint taken before."""
+        if self.files:
+            check_same_files(self.files, self.fingerprint(), fingerprint)
+        else:
+            check_same_rows(fingerprint, self.fingerprint())
+
+
+class PlannedSource(JobSource):
+    """A source whose rows a plan decides; `ftprl.data.open` makes one."""
+
+    def __init__(self, plan: Plan, files: tuple[str, ...] = ()) -> None:
+        super().__init__(files)
+        self.settings = plan
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether bad rows are left out rather than ending the reading."""
+        return self.settings.skip_bad_rows
+
     def describe(self) -> Description:
         """Return what is read: the files, what each column is for, what the labels become."""
-        return self.settings.describe(tuple(shown(file) for file in self.files))
+        return self.settings.describe(tuple(map(shown, self.files)) or (ORIGIN,))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options of `ftprl.data.open` that read other data in the same way."""

@@ -63,6 +63,7 @@ class Plan(NamedTuple):
     names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
     grams: Grams = NO_GRAMS
+    features: int | None = None  # columns of an array or a matrix
     namespaces: Sequence[str] | None = None  # of keys as in VW text; only these, if there are any
 
     def parser(self) -> Parser:
@@ -135,6 +136,7 @@ class Plan(NamedTuple):
             "positive": self.positive,
             **interactions_as_lists(self.interactions),
             **self.grams.to_dict(),
+            **({} if self.features is None else {"features": self.features}),
             **({} if self.columns is None else self.columns.to_dict()),
         }
         if self.dialect is not None:

@@ -389,3 +389,21 @@ def check_same_files(files: Sequence[str], now: Sequence[tuple[int, str]] | None
         if then[which][0] == now[which][0]:
             difference = f"{shown(files[which])} as it was, got other bytes"
     raise InvalidInput(f"resume= needs the data of the checkpoint, expected {difference}; pass the same files.")
+
+
+def check_same_rows(saved: Any, now: Mapping[str, Any] | None) -> None:
+    """Refuse rows whose fingerprint is not the one that was taken before."""
+    if not isinstance(saved, Mapping) or now is None:
+        raise InvalidInput(
+            "resume= needs the data of the checkpoint, its files without a cache, got data in memory or a cache; pass"
+            " the same files."
+        )
+    rows = saved.get("rows")
+    if rows != now["rows"]:
+        raise InvalidInput(
+            f"resume= needs the data of the checkpoint, expected {rows!r:.20} rows, got {now['rows']}; pass it."
+        )
+    if dict(saved) != dict(now):
+        raise InvalidInput(
+            f"resume= needs the data of the checkpoint, expected the same {rows} rows, got others; pass them."
+        )

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import RecordParser
 from ftprl.data import arrow_cells, frames
-from ftprl.data.arrays import check_same_rows
 from ftprl.data.batch import Batch
 from ftprl.data.files import shown
-from ftprl.data.jobs import JobParser, JobSource, RemoteJob, usual_threads
+from ftprl.data.jobs import CoreParser, PlannedSource, RemoteJob
 from ftprl.data.parts import ORIGIN
 from ftprl.data.plan import BATCH_ROWS, Plan
-from ftprl.data.source import BatchDigest, Description, Place, State, check_same_files, ends_of
+from ftprl.data.source import Place
 from ftprl.errors import BadFormat, FtprlError
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class TableRows:
 
 
 @final
-class TableParser(JobParser):
+class TableParser(CoreParser):
     """A parser of the core and the block it reads."""
 
     core: RecordParser
@@ -176,7 +175,7 @@ class TableReader(ABC):
 
 
 @final
-class TableSource(JobSource):
+class TableSource(PlannedSource):
     """Tables or dicts as batches; `ftprl.data.open` makes one."""
 
     def __init__(self, reader: TableReader, files: tuple[str, ...] = ()) -> None:
@@ -213,32 +212,6 @@ class TableSource(JobSource):
                 if skip < 0:
                     return row.where(row.offset)
         return f"{ORIGIN}: row {own.rows}"
-
-    def fingerprint(self) -> Any:
-        """Return what the data is recognised by: sizes and ends of files, or a SHA-256 of all rows.
-
-        The index of the columns of a file is among its last bytes. An iterator has None.
-        """
-        if self.files:
-            return [ends_of(file) for file in self.files]
-        if not self.can_be_read_again:
-            return None
-        digest = BatchDigest()
-        with closing(self._read(State(Place()), usual_threads())) as rows:
-            for batch, _ in rows:
-                digest.update(batch)
-        return digest.result()
-
-    def check_unchanged(self, fingerprint: Any) -> None:
-        """Refuse data that is not that of a fingerprint taken before."""
-        if self.files:
-            check_same_files(self.files, self.fingerprint(), fingerprint)
-        else:
-            check_same_rows(fingerprint, self.fingerprint())
-
-    def describe(self) -> Description:
-        """Return what is read: the files, what each column is for, what the labels become."""
-        return super().describe() if self.files else self.settings.describe((ORIGIN,))
 
 
 @final

@@ -20,12 +20,12 @@ from ftprl.data.files import (
     shown,
     unreadable,
 )
-from ftprl.data.jobs import JobParser, JobSource, Parsed, RemoteJob, check_here
+from ftprl.data.jobs import CoreParser, Parsed, PlannedSource, RemoteJob, check_here
 from ftprl.data.labels import of_numbers
 from ftprl.data.options import GRAMS, OF_TABLES, ReadingOptions
 from ftprl.data.parts import ORIGIN
 from ftprl.data.plan import Plan, plan_of
-from ftprl.data.source import Place, check_same_files, ends_of
+from ftprl.data.source import Place
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ _PARTS = 8  # of a file in place, for one job of a worker: few enough that jobs 
 
 
 @final
-class TextParser(JobParser):
+class TextParser(CoreParser):
     """A parser of the core, and the window through which it reads files."""
 
     core: Parser
@@ -303,7 +303,7 @@ class TextReader:
 
 
 @final
-class TextSource(JobSource):
+class TextSource(PlannedSource):
     """Text files as batches; `ftprl.data.open` makes one."""
 
     def __init__(self, files: tuple[str, ...], plan: Plan, started: Started = None) -> None:
@@ -402,14 +402,6 @@ class TextSource(JobSource):
     def intercept_slot(self) -> int | None:
         """The cell that belongs to the intercept alone: the last."""
         return self.settings.dim - 1 if self.settings.intercept else None
-
-    def fingerprint(self) -> list[tuple[int, str]] | None:
-        """Return the size of each file and a digest of its ends; None for what cannot be read again."""
-        return [ends_of(file) for file in self._files] if self.can_be_read_again else None
-
-    def check_unchanged(self, fingerprint: Any) -> None:
-        """Refuse files that are not those of a fingerprint taken before."""
-        check_same_files(self._files, self.fingerprint(), fingerprint)
 
     def locate(self, position: Any) -> str:
         """Return the file and line of the row behind a position; of standard input or a pipe the number of the row."""
