@@ -196,18 +196,9 @@ def _bounds(bounds: dict[str, int | None] | None) -> list[str]:
 
 def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> list[str]:
     """What the model keeps of the sample: where buckets begin, and from when the trend of a date counts."""
-    from ftprl.data.columns import date_text
-    from ftprl.data.files import shown
+    from ftprl.data.kinds import KIND
 
-    lines = []
-    for name, numbers in sampled.items():
-        kind = columns.get(name)
-        if kind == "bucket":
-            begins = ", ".join(f"{edge:g}" for edge in numbers[1:11]) + (", ..." if len(numbers) > 11 else "")
-            lines.append(f"{'buckets of':<14} {shown(name)}: {len(numbers)}, from {begins} on")
-        elif kind is not None:
-            lines.append(f"{'trend of':<14} {shown(name)}: years since {date_text(int(numbers[0]), kind)}")
-    return lines
+    return [KIND[columns[name]].about(name, numbers) for name, numbers in sampled.items() if name in columns]
 
 
 def _nonzero(facts: dict[str, Any]) -> str:

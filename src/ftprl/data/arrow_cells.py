@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ftprl.data.columns import KINDS
 from ftprl.data.files import shown
+from ftprl.data.kinds import CODES, OF_LISTS, OF_TIMES
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 TEXT_OF = b"ftprl text of"  # metadata of a field: what its texts were made of, which only an option reads
 NO_TEXT_OF = b"ftprl no text of"  # what the column has, which nothing reads
 DEEPEST = 64  # structures within structures
-KINDS_OF_LISTS = ("categorical", "numeric", "text")  # kinds of columns with several values in a cell
 
 
 ONE_VALUE, LIST, NAMED_VALUES = "one value", "a list", "names and values"  # what a cell has
@@ -94,7 +93,7 @@ def in_namespaces(
 
 def _is_known_as_map(name: str, kinds: Mapping[str, str]) -> bool:
     """Whether a structure stands where a model has one column: a map, whose names are the fields."""
-    return kinds.get(name) in KINDS_OF_LISTS and not has_inside(kinds, name)
+    return kinds.get(name) in OF_LISTS and not has_inside(kinds, name)
 
 
 def _is_known_by_names(name: str, type: pa.DataType, kinds: Mapping[str, str]) -> bool:
@@ -477,7 +476,7 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
     type = cells.type
     if types.is_integer(type) and not is_direct(type):
         return cells.cast(pa.int64())
-    if is_direct(type) or (kind in ("date", "timestamp") and is_date_type(type)):
+    if is_direct(type) or (kind in OF_TIMES and is_date_type(type)):
         return cells
     if types.is_float16(type):
         return cells.cast(pa.float32())
@@ -508,7 +507,7 @@ def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
 
     value = value_type(cells.type)
     value = value.value_type if value is not None and pa.types.is_dictionary(value) else value
-    if value is None or kind not in KINDS_OF_LISTS:
+    if value is None or kind not in OF_LISTS:
         raise no_feature(name, cells.type)
     probe = readable(name, pa.nulls(0, value), kind)
     try:
@@ -524,4 +523,4 @@ def is_direct(type: pa.DataType) -> bool:
 
 def codes(columns: Sequence[tuple[str, str, Any]]) -> list[tuple[int, bytes]]:
     """Kind and name of columns as the core takes them."""
-    return [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for kind, name, _ in columns]
+    return [(CODES[kind], name.encode("utf-8", "backslashreplace")) for kind, name, _ in columns]

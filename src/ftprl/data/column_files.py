@@ -17,7 +17,6 @@ from ftprl.data import arrow_cells, frames
 from ftprl.data.columns import (
     SAMPLE_ROWS,
     ColumnHead,
-    ColumnSample,
     NamedColumns,
     check_columns,
     known_columns,
@@ -26,6 +25,7 @@ from ftprl.data.columns import (
 )
 from ftprl.data.files import STDIN, is_uri, shown
 from ftprl.data.jobs import check_here
+from ftprl.data.kinds import ColumnSample
 from ftprl.data.options import ReadingOptions
 from ftprl.data.plan import Plan, plan_of
 from ftprl.data.sizes import ColumnChunk, column_chunks, page_sizes, pieces, row_bytes
@@ -358,7 +358,7 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
         if columns is None:
             heads = _heads(files, options, named)
             shapes = frames.shapes_of(heads)
-            columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
+            columns = settle(*frames.decide(heads, named), named.counts, options.missing)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", option=error.options) from None
     if plan.has_known_columns:
@@ -376,7 +376,7 @@ def _heads(files: tuple[str, ...], options: ReadingOptions, named: NamedColumns)
     """What is known of the columns by the first file."""
     with closing(_with_texts(files[0], options)) as opened:
         fields = flat_schema(opened, shown(files[0]))
-        first = _first_rows(opened, fields, named.ignore)
+        first = _first_rows(opened, fields, named.by_option["ignore"])
         keys = [key for key in fields_of(files) if key.name not in opened.schema.names]
         heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], options)))
         return heads + [_head_of_folders(key, files) for key in keys]

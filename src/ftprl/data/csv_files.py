@@ -8,13 +8,10 @@ from typing import NamedTuple, final
 
 from ftprl._core import first_row, look_at
 from ftprl.data.columns import (
-    KINDS,
     SAMPLE_BYTES,
     SAMPLE_ROWS,
-    ColumnSample,
     NamedColumns,
     check_columns,
-    kind_of_text,
     known_columns,
     listed,
     named_columns,
@@ -23,6 +20,7 @@ from ftprl.data.columns import (
     warn_of_unknown,
 )
 from ftprl.data.files import Stream, shown
+from ftprl.data.kinds import CODES, ColumnSample, kind_of_text
 from ftprl.data.labels import needs_values
 from ftprl.data.options import SEPARATORS, ReadingOptions
 from ftprl.data.plan import Plan, plan_of
@@ -206,7 +204,7 @@ def arrange(
 ) -> list[tuple[int, bytes]]:
     """The kinds in the order of a file's columns; a column that `kinds` does not know is ignored."""
     check_columns(names, kinds, optional, f"{file}:1", ", or check sep=")
-    return [(KINDS.index(kinds.get(name, "ignore")), name.encode()) for name in names]
+    return [(CODES[kinds.get(name, "ignore")], name.encode()) for name in names]
 
 
 def looks_like_data(names: Sequence[str]) -> bool:
@@ -310,11 +308,11 @@ def _settle(stream: Stream, plan: Plan, named: NamedColumns, options: ReadingOpt
         check_columns(header.names, columns.kinds, plan.optional_kinds, f"{stream.name}:1", ", or check sep=")
         warn_of_unknown([name for name in header.names if name not in columns.kinds])
     at = header.names.index(label) if label in header.names else len(header.names)
-    keep = [header.names.index(name) for name in named.bucket if name in header.names]
+    keep = [header.names.index(name) for name in named.kept if name in header.names]
     first = Sample(header.data, [], [])
     if columns is None or (at < len(header.names) and needs_values(plan.loss, plan.positive)):
         first = sample(stream, dialect, header, size, at, keep)
     if columns is None:
         kinds = decide(header.names, named, first.columns, stream.name, dialect)
-        columns = settle(kinds, dict(zip(header.names, first.columns, strict=True)), named.bucket, options.missing)
+        columns = settle(kinds, dict(zip(header.names, first.columns, strict=True)), named.counts, options.missing)
     return plan._replace(dialect=dialect).with_columns(columns, lambda: first.labels), first.data

@@ -18,6 +18,7 @@ from ftprl.data.options import (
     FRAME,
     GRAMS,
     JSON_LINES,
+    KEYWORDS,
     RECORDS,
     SEPARATORS,
     TABLES,
@@ -85,10 +86,9 @@ _UNNAMED = (
 )  # settings that are not about files
 BY_SUFFIX = {suffix: format for format in FILE_FORMATS for suffix in format.suffixes}
 BY_NAME = {format.name: format for format in FILE_FORMATS}
-_KEYWORDS = ReadingOptions._field_defaults
 
 
-@has_keywords(_KEYWORDS)
+@has_keywords(KEYWORDS)
 def open(data: Any, **settings: Unpack[OpenOptions]) -> Source:
     """Open files, a data frame, dicts, an array, a matrix or `Batch` objects as a `Source` of batches.
 
@@ -137,7 +137,7 @@ def open(data: Any, **settings: Unpack[OpenOptions]) -> Source:
     >>> open("clicks.csv.gz", label="click", ignore=["id"])  # doctest: +SKIP
     """
     passed = {name: value for name, value in settings.items() if value is not None}
-    options = ReadingOptions(**complete("open", _KEYWORDS, passed))
+    options = ReadingOptions.of(complete("open", KEYWORDS, passed))
     options.check()
     data = as_data(data)
     if not are_paths(data):

@@ -24,18 +24,9 @@ from ftprl.data.arrow_cells import (
     plain,
     readable,
 )
-from ftprl.data.columns import (
-    FEATURES,
-    SAMPLE_ROWS,
-    ColumnHead,
-    ColumnSample,
-    NamedColumns,
-    check_columns,
-    for_structures,
-    kind_of_text,
-    warn_of_unknown,
-)
+from ftprl.data.columns import SAMPLE_ROWS, ColumnHead, NamedColumns, check_columns, for_structures, warn_of_unknown
 from ftprl.data.files import shown
+from ftprl.data.kinds import FEATURES, KEEPING_VALUES, OF_LISTS, OF_TIMES, SAMPLED, ColumnSample, kind_of_text
 from ftprl.data.parts import ORIGIN
 from ftprl.errors import BadFormat, InvalidInput
 
@@ -309,11 +300,11 @@ def decide(heads: Sequence[ColumnHead], named: NamedColumns) -> tuple[dict[str, 
     most = min(SAMPLE_ROWS, _SAMPLE_CELLS // max(1, len(heads)) + 1)
     for head in heads:
         name, chosen = head.name, kinds.get(head.name) or head.kind
-        if chosen is None or (head.is_list and chosen in ("boolean", "date", "bucket")):
+        if chosen is None or (head.is_list and chosen in FEATURES and chosen not in OF_LISTS):
             assert head.refusal is not None
             raise head.refusal
         if chosen != "ignore" and head.sample is not None:
-            decides = head.is_text or chosen in ("date", "bucket")
+            decides = head.is_text or chosen in SAMPLED
             samples[name] = head.sample(chosen, None if decides else most)
             if name not in kinds and head.is_text:
                 chosen = kind_of_text(samples[name], may_be_number=False)
@@ -329,7 +320,7 @@ def sample_of(name: str, column: pa.ChunkedArray, kind: str) -> ColumnSample:
     cells = cells.chunk(0) if hasattr(cells, "num_chunks") else cells
     read = readable(name, cells, kind)
     schema, array = read.__arrow_c_array__()
-    return ColumnSample(*sample_cells(schema, array, kind == "bucket"))
+    return ColumnSample(*sample_cells(schema, array, kind in KEEPING_VALUES))
 
 
 def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
@@ -424,7 +415,7 @@ def _is_readable(type: pa.DataType, kind: str) -> bool:
     if types.is_dictionary(type):
         has_numbers = str(type.index_type) in ("int32", "int64")
         return kind == "categorical" and has_numbers and is_direct(type.value_type)
-    return is_direct(type) or (kind in ("date", "timestamp") and is_date_type(type))
+    return is_direct(type) or (kind in OF_TIMES and is_date_type(type))
 
 
 def check_unknown(schema: pa.Schema, plan: Plan, listed: Collection[str] = ()) -> list[str]:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, final
 
 from ftprl.data import arrow_cells, frames, records
 from ftprl.data.columns import (
-    FEATURES,
-    KINDS,
     SAMPLE_ROWS,
     ColumnPlan,
     NamedColumns,
@@ -21,6 +19,7 @@ from ftprl.data.columns import (
     settle,
 )
 from ftprl.data.files import shown
+from ftprl.data.kinds import FEATURES, KINDS
 from ftprl.data.labels import plain_label
 from ftprl.data.options import FRAME, LONGEST_USUAL_ROW, RECORDS, ReadingOptions
 from ftprl.data.parts import ORIGIN, Parts, are_records, split
@@ -175,7 +174,7 @@ def open_frames(data: Any, options: ReadingOptions) -> TableSource:
         others = () if data.is_one_shot else map(_head_of_part, islice(data, 1, None))
         fields = arrow_cells.flat_fields(table.schema)
         heads = frames.heads_of(*frames.with_types(fields, _first_cells(table), others))
-        columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
+        columns = settle(*frames.decide(heads, named), named.counts, options.missing)
         if "label" in vectors:
             free = _free_features(columns, named)
             some = {name: cells for name, cells in _first_cells(table).items() if name in free}
@@ -221,7 +220,7 @@ def open_dicts(data: Parts, options: ReadingOptions) -> TableSource:
         if samples and not is_sparse:  # of word counts and the like, any key may come later
             for_structures(named.kinds(), list(samples), "")
             check_interactions(plan_of(options, RECORDS).interactions, kinds)
-        columns = settle(kinds, samples, named.bucket, options.missing or ("ignore" if is_sparse else None))
+        columns = settle(kinds, samples, named.counts, options.missing or ("ignore" if is_sparse else None))
         if "label" in vectors:
             free = {name: name for name in _free_features(columns, named)}
             labels = vectors["label"].cells.slice(0, SAMPLE_ROWS).to_pylist()
@@ -370,7 +369,7 @@ def open_datasets(data: Any, options: ReadingOptions) -> TableSource:
     if columns is None:
         sample = dict(arrow_cells.flat_columns(first.slice(0, SAMPLE_ROWS)))
         heads = frames.heads_of(arrow_cells.flat_fields(first.schema), sample)
-        columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
+        columns = settle(*frames.decide(heads, named), named.counts, options.missing)
     label = label_of(columns.kinds)
 
     def texts() -> list[str]:

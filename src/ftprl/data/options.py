@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 from ftprl.check import dimension
 from ftprl.data.files import shown
 from ftprl.errors import InvalidInput
+from ftprl.options import BY_NAME
 from ftprl.options.checks import check_values
 from ftprl.options.option import Columns
 from ftprl.options.table import DataOptions
@@ -23,11 +24,11 @@ SEPARATORS = (",", ";", "\t", "|")  # of CSV files, where they are recognised
 TEXT_FORMATS = ("csv", "tsv", JSON_LINES, "vw", "libsvm")
 TABLES = (FRAME, RECORDS, "csv", "tsv", JSON_LINES, "parquet", "arrow", "orc")  # formats with columns, all read alike
 LONGEST_USUAL_ROW = 16_000_000  # in bytes
-_KINDS = ("ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
+KIND_OPTIONS = tuple(name for name, entry in BY_NAME.items() if entry.type == Columns | None)  # name columns
 OF_TABLES = (
     "label",
     "weight",
-    *_KINDS,
+    *KIND_OPTIONS,
     "missing",
     "columns",
     "order",
@@ -59,7 +60,7 @@ class OpenOptions(DataOptions, total=False):
 
 @final
 class ReadingOptions(NamedTuple):
-    """How data is read; each field is an option of `ftprl.data.open`, where it is explained."""
+    """How data is read; each field but `kinds` is an option of `ftprl.data.open`, where it is explained."""
 
     format: str | None = None
     y: Any = None
@@ -68,13 +69,7 @@ class ReadingOptions(NamedTuple):
     intercept: bool = False
     label: str | int | None = None
     weight: Any = None
-    ignore: Columns = ()
-    categorical: Columns = ()
-    numeric: Columns = ()
-    text: Columns = ()
-    boolean: Columns = ()
-    date: Columns = ()
-    bucket: Columns = ()
+    kinds: Mapping[str, Columns] = {}  # by the options that name columns of a kind
     missing: str | None = None
     positive: str | float | None = None
     sep: str | None = None
@@ -98,6 +93,12 @@ class ReadingOptions(NamedTuple):
     namespaces: Sequence[str] | None = None
     features: int | None = None
 
+    @classmethod
+    def of(cls, keywords: Mapping[str, Any]) -> ReadingOptions:
+        """Return the options that are passed to `ftprl.data.open`, in which each kind of columns has a keyword."""
+        kinds = {name: value for name, value in keywords.items() if name in KIND_OPTIONS}
+        return cls(**{name: value for name, value in keywords.items() if name not in kinds}, kinds=kinds)
+
     def check(self) -> None:
         """Raise InvalidInput for an option that no data can be read with."""
         if self.dim is not None and not 2 <= dimension("dim=", self.dim) <= 2**32:
@@ -117,8 +118,15 @@ class ReadingOptions(NamedTuple):
     def refuse(self, names: Sequence[str], why: str, *, option: str = "") -> None:
         """Raise InvalidInput if one of these options is set; `option` is another one that the reason names."""
         for name in names:
-            if _is_set(getattr(self, name)):
+            if _is_set(self.kinds.get(name) if name in KIND_OPTIONS else getattr(self, name)):
                 raise InvalidInput(f"{name}={why}", option=(name, option))
+
+
+KEYWORDS = {  # of `ftprl.data.open`, with their defaults
+    keyword: default
+    for name, value in ReadingOptions._field_defaults.items()
+    for keyword, default in (dict.fromkeys(KIND_OPTIONS, ()) if name == "kinds" else {name: value}).items()
+}
 
 
 def _is_set(value: Any) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import Parser, RecordParser, parser
-from ftprl.data.columns import BESIDE, KINDS
 from ftprl.data.files import shown
+from ftprl.data.kinds import BESIDE, CODES
 from ftprl.data.labels import LabelRule, of_values
 from ftprl.data.options import (
     ANY,
@@ -95,10 +95,10 @@ class Plan(NamedTuple):
             made.set_rules(*self.columns.core_rules)
         kinds = (self.kinds or {}).items()
         if self.format == JSON_LINES:
-            made.set_columns([(KINDS.index(kind), name.encode("utf-8", "surrogatepass")) for name, kind in kinds])
+            made.set_columns([(CODES[kind], name.encode("utf-8", "surrogatepass")) for name, kind in kinds])
             made.reads_others = self.reads_other_columns
         if isinstance(made, RecordParser):
-            names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in kinds]
+            names = [(CODES[kind], name.encode("utf-8", "backslashreplace")) for name, kind in kinds]
             made.set_names(names, self.is_open)
         return made
 
@@ -186,7 +186,7 @@ def check_interactions(interactions: Interactions, kinds: Any) -> Interactions:
     """The same, if they name columns that have features; `kinds` is None where any name may come."""
     if kinds is None:
         return interactions
-    from ftprl.data.columns import nearest  # only where there are columns
+    from ftprl.data.columns import nearest
 
     columns = [name for name, kind in kinds.items() if kind not in (*BESIDE, "ignore")]
     for term in (term for terms in interactions for term in terms):

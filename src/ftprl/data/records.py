@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from ftprl._core import look_at_json
 from ftprl.data.arrow_cells import DEEPEST, has_inside
 from ftprl.data.columns import (
-    FEATURES,
     SAMPLE_BYTES,
     SAMPLE_ROWS,
     ColumnPlan,
-    ColumnSample,
     NamedColumns,
     for_structures,
-    kind_of_text,
     known_columns,
     listed,
     named_columns,
@@ -28,6 +25,7 @@ from ftprl.data.columns import (
 )
 from ftprl.data.files import Stream, is_receipt
 from ftprl.data.frames import sample_of, text_of
+from ftprl.data.kinds import FEATURES, KEEPING_VALUES, ColumnSample, kind_of_text
 from ftprl.data.options import JSON_LINES, RECORDS, ReadingOptions, column_name
 from ftprl.data.parts import ORIGIN
 from ftprl.data.plan import Plan, check_interactions, plan_of
@@ -179,7 +177,7 @@ def _sample(name: str, values: Sequence[Any], rows: int, kind: str | None) -> Co
 
     cells = [text_of(value).encode("utf-8", "backslashreplace") for value in values]
     texts = pa.chunked_array([pa.array(cells, pa.binary())])
-    sample = sample_of(name, texts, "bucket" if kind == "bucket" else "text")
+    sample = sample_of(name, texts, kind if kind in KEEPING_VALUES else "text")
     missing = rows - len(values)
     return sample._replace(cells=rows, empty=sample.empty + missing, absent=sample.absent + missing)
 
@@ -227,7 +225,7 @@ def _settle(
     """Return the plan with the kinds of the columns and the rule for the labels, and the bytes read for that."""
     kept = {} if known is None else known.kinds
     label = named.label if known is None else next((name for name, kind in kept.items() if kind == "label"), None)
-    data, rows, columns, labels = _sample_lines(stream, plan.block_size, label or "", list(named.bucket))
+    data, rows, columns, labels = _sample_lines(stream, plan.block_size, label or "", named.kept)
     if not plan.skip_bad_rows:
         _check_first_line(stream, data)
     if kept and any(_objects_of(data)) and not (plan.reads_other_columns and missing == "ignore"):
@@ -236,7 +234,7 @@ def _settle(
     if known is None:
         kinds, is_sparse = _decide_by_lines(columns, named, stream.name, rows)
         samples = {column.name: column.sample for column in columns}
-        known = settle(kinds, samples, named.bucket, missing or ("ignore" if is_sparse else None))
+        known = settle(kinds, samples, named.counts, missing or ("ignore" if is_sparse else None))
         if columns and not is_sparse:  # of word counts and the like, any key may come later
             check_interactions(plan.interactions, known.kinds)
     return plan.with_columns(known, lambda: labels), data
@@ -326,7 +324,7 @@ def _decide_by_lines(
     """
     names = [column.name for column in columns]
     kinds = for_structures(named.kinds(), names, f"{file}: ") if names else named.kinds()
-    kinds |= dict.fromkeys(named.ignore, "ignore")  # an object as a whole, whatever it has in later lines
+    kinds |= dict.fromkeys(named.by_option["ignore"], "ignore")  # an object as a whole, whatever it has in later lines
     is_sparse = 2 * sum(column.sample.cells - column.sample.empty for column in columns) < rows * len(columns)
     if len(names) > MOST_NAMES:
         return kinds, is_sparse
@@ -343,5 +341,5 @@ def _kind_by_lines(column: _JsonColumn) -> str:
 def plan_of_names(options: ReadingOptions) -> Plan:
     """Return the plan for dicts of which none is known yet: kinds that are named, all other keys by their values."""
     named = named_columns(options)
-    columns = settle(named.kinds(), {}, named.bucket, options.missing or "ignore")
+    columns = settle(named.kinds(), {}, named.counts, options.missing or "ignore")
     return plan_of(options, RECORDS).with_columns(columns._replace(profile=()), list)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ftprl._core import text_fingerprint
 from ftprl.data.batch import Batch
-from ftprl.data.columns import KINDS
 from ftprl.data.files import is_uri, shown
+from ftprl.data.kinds import KINDS
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ftprl import data as readers
 from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
-from ftprl.data.columns import BESIDE
 from ftprl.data.files import shown
 from ftprl.data.formats import are_paths
+from ftprl.data.kinds import BESIDE
 from ftprl.data.parts import has_no_labels
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory, warn
 from ftprl.linear import model_file

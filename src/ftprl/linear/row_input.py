@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data import Batch
-from ftprl.data.columns import BESIDE
 from ftprl.data.files import shown
 from ftprl.data.formats import has_open_columns
+from ftprl.data.kinds import BESIDE
 from ftprl.data.options import SEPARATORS, ReadingOptions
 from ftprl.data.parts import ORIGIN
 from ftprl.data.records import missing_keys, unknown_keys

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ftprl import data as readers
-from ftprl.data.columns import BESIDE, bucket_entry
+from ftprl.data.kinds import NAMED, option_entry
+from ftprl.data.kinds import TABLE as KIND_TABLE
 from ftprl.data.options import DIM, GRAMS, as_passed, parse_grams, parse_interactions
 from ftprl.data.parts import Parts
 from ftprl.errors import InvalidInput
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 SPEC = (*(name for name in names("model") if name not in ("classes", "bits", "admit")), "dim", "lower", "upper")
 READING = names("data")
 _OPEN = (*READING, "y")  # what is passed on to `ftprl.data.open`
-_COLUMNS = (*BESIDE, "ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
 _EVERY = "*"  # the pattern of bounds that fits every feature
 _NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
 Options = Mapping[str, Any]
@@ -150,8 +150,8 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
     from ftprl.data.records import plan_of_names  # only here: training on files does without
 
     dtype = "float64" if spec.float64 else "float32"
-    reading = readers.ReadingOptions(
-        dim=spec.dim, seed=spec.seed, loss=spec.loss, dtype=dtype, names=True, **_pick(options, _OPEN)
+    reading = readers.ReadingOptions.of(
+        {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, "dtype": dtype, "names": True, **_pick(options, _OPEN)}
     )
     reading.check()
     engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
@@ -314,14 +314,12 @@ def _check_reading(reading: Options, options: Options) -> None:
     for name, value in _pick(options, READING).items():
         if name in _NOT_KEPT or name in _vectors(options):
             continue
-        if name in _COLUMNS:
+        if name in NAMED:
             wanted = [str(value)] if isinstance(value, str | int) else [str(entry) for entry in value]
-            kinds = ("date", "timestamp") if name == "date" else (name,)
+            kinds = [kind.name for kind in KIND_TABLE if kind.named_by == name]
             kept = ", ".join(column for column, kind in columns.items() if kind in kinds) or None
-            if name == "bucket":
-                same = all(_has_buckets(reading, *bucket_entry(entry)) for entry in wanted)
-            else:
-                same = all(columns.get(column) in kinds for column in wanted)
+            entries = [option_entry(name, entry) for entry in wanted]
+            same = all(columns.get(column) in kinds and _has_count(reading, column, n) for column, n in entries)
         elif name in GRAMS:
             kept = reading.get(name, {})
             same = getattr(parse_grams(**{**dict.fromkeys(GRAMS), **_pick(options, GRAMS)}), name) == _pairs(kept)
@@ -340,9 +338,9 @@ def _pairs(kept: Options) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
 
 
-def _has_buckets(reading: Options, column: str, count: int) -> bool:
-    is_bucket = (reading.get("columns") or {}).get(column) == "bucket"
-    return is_bucket and (reading.get("sampled") or {}).get(column, [None])[0] == count
+def _has_count(reading: Options, column: str, count: int | None) -> bool:
+    """Whether a model has so many buckets for a column; None is of a kind without a count."""
+    return count is None or (reading.get("sampled") or {}).get(column, [None])[0] == count
 
 
 def _changed(name: str, value: object, kept: object) -> InvalidInput:
