@@ -153,8 +153,8 @@ nb::tuple sample_cells(nb::handle schema, nb::handle array, bool keep) {
 }  // namespace
 
 ftprl::Column ftprl::bindings::column_of(nb::handle pair) {
-    const int kind = nb::cast<int>(pair[0]);
-    if (kind < 0 || kind >= ftprl::Column::KINDS) throw nb::value_error("no such kind");
+    const auto kind = nb::cast<std::size_t>(pair[0]);
+    if (kind >= ftprl::KINDS) throw nb::value_error("no such kind");
     const auto name = nb::cast<nb::bytes>(pair[1]);
     return ftprl::Column{static_cast<ftprl::Column::Kind>(kind), std::string(name.c_str(), name.size())};
 }
@@ -176,6 +176,15 @@ void ftprl::bindings::bind_frames(nb::module_& m) {
              "The batch to read: the kind and name of each column, and the two capsules of __arrow_c_array__.")
         .def("read", &read_rows, nb::arg("start"), nb::arg("stop"),
              "Read rows [start, stop); returns where it stopped.");
+    m.def(
+        "column_kinds",
+        [] {
+            nb::list names;
+            for (const char* name : ftprl::OTHER_KINDS) names.append(name);
+            for (const ftprl::FixedKind& kind : ftprl::FIXED_KINDS) names.append(kind.name);
+            return names;
+        },
+        "The names of the kinds of columns, in the order of their numbers.");
     m.def("sample_cells", &sample_cells, nb::arg("schema"), nb::arg("array"), nb::arg("keep"),
           "What the cells of an Arrow array say of their column; with `keep` also their numbers.");
     nb::class_<DictParser, ftprl::FrameParser>(m, "RecordParser", "Rows from dicts.")

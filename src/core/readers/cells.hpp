@@ -4,8 +4,6 @@
 // missing value; so is one of the spellings of "not available", but not in a column of categories or of text.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,7 +13,7 @@
 #include <vector>
 
 #include "readers/columns.hpp"
-#include "readers/dates.hpp"
+#include "readers/kinds.hpp"
 #include "readers/names.hpp"
 #include "readers/number.hpp"
 #include "readers/parser.hpp"
@@ -24,24 +22,6 @@
 #include "support/hash.hpp"
 
 namespace ftprl {
-
-// Whether [p, end) is a word for true or false, whatever its case, as labels have them.
-inline bool parse_boolean(const Field& field, bool& out) {
-    static constexpr const char* words[] = {"0", "1", "false", "true", "f", "t", "no", "yes", "n", "y"};
-    const auto size = static_cast<std::size_t>(field.end - field.data);
-    if (size == 0 || size > 5) return false;
-    std::string lower(field.data, field.end);
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    for (std::size_t i = 0; i < std::size(words); ++i) {
-        if (lower != words[i]) continue;
-        out = i % 2 == 1;
-        return true;
-    }
-    double number = 0.0;  // 1.0, of a column that was made of numbers
-    if (parse_number(field.data, field.end, number) != Parsed::ok || (number != 0.0 && number != 1.0)) return false;
-    out = number == 1.0;
-    return true;
-}
 
 class CellParser : public Parser {
 public:
@@ -71,7 +51,8 @@ protected:
 
     struct ColumnReader {
         Column::Kind kind;
-        std::string name;  // quoted and short, for messages
+        const FixedKind* entry;  // of a kind with fixed features, else null
+        std::string name;        // quoted and short, for messages
         std::uint64_t hash;
         std::uint64_t missing_hash;
         Prefix with_value;  // the hash of "column=" and what follows
@@ -117,6 +98,7 @@ protected:
         }
         const bool has_suffixes = rules_.marks_missing || !fixed->empty();
         return ColumnReader{column.kind,
+                            fixed_kind(column.kind),
                             quoted(name, name + column.name.size()),
                             hash_of_name(start, own),
                             hash_of_name(start, missing_feature(own)),
@@ -203,29 +185,24 @@ protected:
         rows.add(feature.hash, value, feature.group, feature.text, feature.size);
     }
 
+    void add_fixed(const ColumnReader& column, const FixedFeatures& features) {
+        for (std::size_t i = 0; i < features.count; ++i) {
+            add_fixed(column, features.all[i].number, features.all[i].value);
+        }
+    }
+
     // A cell of any kind but a category or a text; false, and nothing was added, for one that does not fit.
     bool add_cell(const ColumnReader& column, const Field& field) {
         const Field text = trimmed(field);
-        double number = 0.0;
-        std::int64_t seconds = 0;
-        bool truth = false;
-        switch (column.kind) {
-            case Column::Kind::numeric:
-            case Column::Kind::bucket:
-                if (parse_number(text.data, text.end, number) != Parsed::ok) break;
-                add_number(column, number);
+        if (column.entry != nullptr) {
+            FixedFeatures features;
+            if (column.entry->read(text, column.numbers, features)) {
+                add_fixed(column, features);
                 return true;
-            case Column::Kind::boolean:
-                if (!parse_boolean(text, truth)) break;
-                add_fixed(column, truth ? 1 : 0, 1.0);
-                return true;
-            case Column::Kind::date:
-            case Column::Kind::timestamp:
-                if (parse_date(text.data, text.end, seconds) != DateParsed::ok) break;
-                add_date(column, seconds);
-                return true;
-            default:
-                break;
+            }
+        } else if (double number = 0.0; parse_number(text.data, text.end, number) == Parsed::ok) {
+            add_number(column, number);
+            return true;
         }
         if (!is_absent(text)) return false;
         missing(column);
@@ -233,32 +210,11 @@ protected:
     }
 
     void add_number(const ColumnReader& column, double number) {
-        if (column.kind == Column::Kind::bucket) {
-            add_fixed(column, bucket_of(column, number), 1.0);
+        if (column.entry != nullptr) {
+            add_fixed(column, column.entry->of_number(number, column.numbers), 1.0);
         } else {
             rows.add(column.hash, number, column.group, nullptr, 0);
         }
-    }
-
-    static std::size_t bucket_of(const ColumnReader& column, double number) noexcept {
-        const auto& edges = column.numbers;
-        return static_cast<std::size_t>(std::upper_bound(edges.begin(), edges.end(), number) - edges.begin());
-    }
-
-    void add_date(const ColumnReader& column, std::int64_t seconds) {
-        using At = DateFeatures;
-        const double origin = column.numbers.empty() ? 0.0 : column.numbers.front();
-        add_fixed(column, At::TREND, (static_cast<double>(seconds) - origin) / YEAR_SECONDS);
-        const std::size_t day = weekday_of(seconds);
-        add_fixed(column, At::WEEKDAY_SINE, Circle<7>::shared().sine[day]);
-        add_fixed(column, At::WEEKDAY_COSINE, Circle<7>::shared().cosine[day]);
-        add_fixed(column, At::WEEKDAY + day, 1.0);
-        if (column.kind == Column::Kind::date) return;
-        const std::size_t minute = minute_of(seconds), hour = minute / 60;
-        add_fixed(column, At::HOUR_SINE, Circle<1440>::shared().sine[minute]);
-        add_fixed(column, At::HOUR_COSINE, Circle<1440>::shared().cosine[minute]);
-        add_fixed(column, At::HOUR + hour, 1.0);
-        add_fixed(column, At::HOUR_OF_WEEK + 24 * day + hour, 1.0);
     }
 
     // A number, or what is wrong with it.
@@ -269,8 +225,10 @@ protected:
     // Refuses a cell that does not fit its column.
     bool misfit(const ColumnReader& column, const Field& field) {
         const Field text = trimmed(field);
-        refuse(Fault{expected(column.kind, text) + ", got " + quoted(text.data, text.end) + " in column " + column.name,
-                     "", rules_.advises ? "categorical" : ""});
+        const std::string expected =
+            column.entry == nullptr ? detail::expected_number(text) : column.entry->expected(text);
+        refuse(Fault{expected + ", got " + quoted(text.data, text.end) + " in column " + column.name, "",
+                     rules_.advises ? "categorical" : ""});
         return false;
     }
 
@@ -295,23 +253,6 @@ protected:
     const std::uint64_t start_;  // of the hash of a name
 
 private:
-    static std::string expected(Column::Kind kind, const Field& text) {
-        double number = 0.0;
-        std::int64_t seconds = 0;
-        switch (kind) {
-            case Column::Kind::boolean:
-                return "expected true or false";
-            case Column::Kind::date:
-            case Column::Kind::timestamp:
-                return parse_date(text.data, text.end, seconds) == DateParsed::invalid
-                           ? "expected a day and a time of the years 1 to 9999"
-                           : "expected a date such as 2024-05-31 or 2024-05-31T17:04:00Z";
-            default:
-                return parse_number(text.data, text.end, number) == Parsed::malformed ? "expected a number"
-                                                                                      : "expected a finite number";
-        }
-    }
-
     static std::uint64_t hash_of_name(std::uint64_t start, const std::string& name) {
         return hash_from(start, reinterpret_cast<const Byte*>(name.data()), name.size());
     }

@@ -67,7 +67,7 @@ protected:
     bool read_cell(FrameColumn& column, std::size_t at, double& y, double& weight) {
         if (column.reader.kind == Column::Kind::ignore) return true;
         if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, capacity_);
-        if (column.cells.is_temporal()) return read_date(column, at);
+        if (column.cells.is_temporal() && has_moments(column.reader)) return read_moment(column, at);
         char scratch[LONGEST_VALUE];
         const Field field = column.cells.written(at, scratch);
         switch (column.reader.kind) {
@@ -176,8 +176,12 @@ private:
         misfit(column.reader, column.cells.written(at, scratch));
     }
 
+    static bool has_moments(const ColumnReader& column) noexcept {
+        return column.entry != nullptr && column.entry->of_moment != nullptr;
+    }
+
     // A cell of a date or a time of Arrow's own.
-    bool read_date(const FrameColumn& column, std::size_t at) {
+    bool read_moment(const FrameColumn& column, std::size_t at) {
         if (column.cells.is_missing(at)) {
             missing(column.reader);
             return true;
@@ -187,7 +191,9 @@ private:
             refuse("expected a date of the years 1 to 9999, got one beyond it in column " + column.reader.name);
             return false;
         }
-        add_date(column.reader, seconds);
+        FixedFeatures features;
+        column.reader.entry->of_moment(seconds, column.reader.numbers, features);
+        add_fixed(column.reader, features);
         return true;
     }
 

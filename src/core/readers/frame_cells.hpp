@@ -34,8 +34,9 @@ protected:
               cells(std::move(data)) {}
         // Whether the cells of a block are looked up at once.
         bool is_loaded() const noexcept {
+            const FixedKind* const entry = reader.entry;
             const bool is_one = reader.kind == Column::Kind::categorical || reader.kind == Column::Kind::numeric ||
-                                reader.kind == Column::Kind::boolean || reader.kind == Column::Kind::bucket;
+                                (entry != nullptr && (entry->has_truths || entry->of_number != nullptr));
             return is_one && !cells.is_list();
         }
         Column column;
@@ -58,21 +59,21 @@ protected:
                 load_numbers(column, from, count);
                 if (marks_missing()) column.hashes.fill(column.reader.hash);
                 break;
-            case Column::Kind::bucket:
-                load_numbers(column, from, count);
-                if (column.cells.type() == ArrowColumn::Type::f32) as_written(column, from, count);
-                for (std::size_t i = 0; i < count; ++i)
-                    set_fixed(column, i, bucket_of(column.reader, column.values[i]));
-                column.values.fill(1.0);
-                break;
-            case Column::Kind::boolean:
-                load_booleans(column, from, count);
-                break;
             case Column::Kind::categorical:
                 load_categories(column, from, count);
                 break;
             default:
-                return;
+                if (column.reader.entry->has_truths) {
+                    load_booleans(column, from, count);
+                    break;
+                }
+                load_numbers(column, from, count);
+                if (column.cells.type() == ArrowColumn::Type::f32) as_written(column, from, count);
+                for (std::size_t i = 0; i < count; ++i) {
+                    set_fixed(column, i, column.reader.entry->of_number(column.values[i], column.reader.numbers));
+                }
+                column.values.fill(1.0);
+                break;
         }
         if (marks_missing()) mark_missing(column, count);
     }
@@ -240,9 +241,8 @@ protected:
     // when it is recorded.
     static Feature form_of(const ColumnReader& column, std::size_t column_index) noexcept {
         if (column.kind == Column::Kind::numeric) return Feature{0, nullptr, 0, column.group};
-        const bool is_fixed = column.kind == Column::Kind::boolean || column.kind == Column::Kind::bucket;
         return Feature{0, TEXT_LATER, static_cast<std::uint32_t>(column_index),
-                       is_fixed ? column.fixed_group : column.group};
+                       column.entry != nullptr ? column.fixed_group : column.group};
     }
 
     static Feature feature_of(const FrameColumn& column, std::size_t i) {

@@ -175,7 +175,8 @@ public:
     // True or false: a category, or 1 and 0 in a numeric column.
     void add_boolean(const Name& name, bool value) {
         const Column::Kind kind = name.reader.kind;
-        const bool is_single_number = kind == Column::Kind::bucket && elements_ == nullptr;
+        const FixedKind* const entry = name.reader.entry;
+        const bool is_single_number = entry != nullptr && entry->of_number != nullptr && elements_ == nullptr;
         if (!name.by_value && (kind == Column::Kind::numeric || is_single_number)) {
             if (is_good_) add_number_of(name, value ? 1.0 : 0.0);
             return;

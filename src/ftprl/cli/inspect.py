@@ -131,9 +131,9 @@ def _table(facts: dict[str, Any]) -> list[str]:
 def _combined(reading: Mapping[str, Any]) -> list[str]:
     """Features that are made of several words or columns."""
     from ftprl.data.files import shown
-    from ftprl.data.ngrams import NAMES, as_passed
+    from ftprl.data.options import GRAMS, as_passed
 
-    typed = [f"--{name.replace('_', '-')} {as_passed(reading[name])}" for name in NAMES if reading.get(name)]
+    typed = [f"--{name.replace('_', '-')} {as_passed(reading[name])}" for name in GRAMS if reading.get(name)]
     pairs = ", ".join(":".join(map(shown, terms)) for terms in reading.get("interactions") or ())
     lines = [f"{'n-grams':<14} {' '.join(typed)}"] if typed else []
     return lines + ([f"{'interactions':<14} {pairs}"] if pairs else [])
@@ -197,18 +197,9 @@ def _bounds(bounds: dict[str, int | None] | None) -> list[str]:
 
 def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> list[str]:
     """What the model keeps of the sample: where buckets begin, and from when the trend of a date counts."""
-    from ftprl.data.columns import date_text
-    from ftprl.data.files import shown
+    from ftprl.data.kinds import KIND
 
-    lines = []
-    for name, numbers in sampled.items():
-        kind = columns.get(name)
-        if kind == "bucket":
-            begins = ", ".join(f"{edge:g}" for edge in numbers[1:11]) + (", ..." if len(numbers) > 11 else "")
-            lines.append(f"{'buckets of':<14} {shown(name)}: {len(numbers)}, from {begins} on")
-        elif kind is not None:
-            lines.append(f"{'trend of':<14} {shown(name)}: years since {date_text(int(numbers[0]), kind)}")
-    return lines
+    return [KIND[columns[name]].about(name, numbers) for name, numbers in sampled.items() if name in columns]
 
 
 def _nonzero(facts: dict[str, Any]) -> str:

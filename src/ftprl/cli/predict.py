@@ -65,7 +65,7 @@ def predict(
     reading = passed(typed)
     from ftprl.atomic import check_apart, check_target, replacing
     from ftprl.cluster import reading as read_by
-    from ftprl.data.packing import check_packing
+    from ftprl.data.compression import check_packing
     from ftprl.errors import InvalidInput
     from ftprl.linear import Model
     from ftprl.options.checks import check_values
@@ -134,8 +134,7 @@ def _predict_files(
 
 
 def _write(lines: Iterable[bytes], target: Any, path: str, *, flush: bool) -> None:
-    from ftprl.data.files import suffixes
-    from ftprl.data.packing import packed
+    from ftprl.data.compression import packed, suffixes
 
     with packed(target, path) as out:
         for text in lines:

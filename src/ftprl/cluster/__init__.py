@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ftprl.cluster.connection import Cluster
-    from ftprl.data.protocol import Source
+    from ftprl.data.source import Source
 
 
 @contextlib.contextmanager

@@ -10,8 +10,8 @@ from collections.abc import Generator, Iterator
 from typing import Any, TypeVar, final
 
 from ftprl.cluster.jobs import ReadingTotals, ordered_results
-from ftprl.data.protocol import Source
-from ftprl.data.source import JobSource, Work
+from ftprl.data.jobs import JobSource, Work
+from ftprl.data.source import Source
 from ftprl.errors import InvalidInput
 from ftprl.extras import extra_imports
 from ftprl.version import __version__

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar, final
 
-from ftprl.data.source import Work
+from ftprl.data.jobs import Work
 from ftprl.errors import FtprlError, Unsupported
 
 J = TypeVar("J")

@@ -9,7 +9,7 @@ from ftprl.data.batch import Batch
 from ftprl.data.formats import are_paths, check_format, open, settings_for
 from ftprl.data.options import NUMBERED, ReadingOptions
 from ftprl.data.parts import as_data
-from ftprl.data.protocol import Description, Position, Source
+from ftprl.data.source import Description, Position, Source
 
 if TYPE_CHECKING:
     from ftprl.data import clicks

@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, final
 
@@ -22,10 +23,10 @@ import numpy as np
 from ftprl._core import HASH_VERSION, NewNames, text_fingerprint
 from ftprl.atomic import replacing
 from ftprl.data.batch import Batch, RowNames
-from ftprl.data.digests import RowDigest
-from ftprl.data.files import shown, suffixes
-from ftprl.data.memory import RowPosition, RowSource, check_same_rows
-from ftprl.data.protocol import Description, Source
+from ftprl.data.compression import suffixes
+from ftprl.data.files import shown
+from ftprl.data.jobs import JobParser, JobSource, Parsed
+from ftprl.data.source import Description, Place, RowDigest, Source, check_same_rows
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -154,38 +155,45 @@ def _digest(batch: Batch, names: bytes | None) -> int:
 
 
 @final
-class CachedSource(RowSource):
-    """The rows of a cache; what is shown of them is that of the data they were parsed from."""
+@dataclass(frozen=True, slots=True)
+class CachedRows:
+    """Record batch number `part` of a cache as a job: rows `offset` to `end` of the data."""
 
-    def __init__(self, path: str, source: Source) -> None:
-        footer = _footer(path)
-        super().__init__(sum(footer["rows"]))
-        self.made_from = footer["made_from"]
-        self._path, self._footer, self._dtype = path, footer, source.to_dict()["dtype"]
-        self._parsed, self._starts = source, [0, *accumulate(footer["rows"])]
-        self._label_texts = {float(code): str(text) for code, text in footer["label_texts"]}
-        self._not_taken = [(int(row), int(count)) for row, count in footer["left_out"]]
+    part: int
+    offset: int
+    end: int
+    left_out: Mapping[int, int]  # rows, by the number of good rows of the job before them
+    file: int = 0
+    line: int = 1
+    origin: str = ""
+    error: None = None
 
-    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
+
+@final
+class CacheParser(JobParser):
+    """What reads record batches of a cache, with a file of its own."""
+
+    def __init__(self, path: str, dtype: str, label_texts: Mapping[float, str]) -> None:
+        self._path, self._dtype, self._label_texts = path, dtype, label_texts
+        self._opened: pa.RecordBatchFileReader | None = None
+
+    def parse(self, job: CachedRows, negative: float = 1.0) -> Parsed:
+        """Return the rows of a job, if they are what was written."""
         import pyarrow as pa
 
-        self._not_taken = [(int(row), int(count)) for row, count in self._footer["left_out"]]
-        with pa.OSFile(self._path) as raw:
-            opened = None
-            for number, (first, end) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
-                self._rows_read = end
-                if end > start:
-                    try:
-                        opened = pa.ipc.open_file(raw) if opened is None else opened
-                        batch = self._batch(opened.get_batch_with_custom_metadata(number), first, end)
-                    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError):
-                        raise BadFormat(
-                            f"{shown(self._path)}: rows {first} to {end - 1}: expected them as they were written, got"
-                            " others; delete the file and train again."
-                        ) from None
-                    skipped = max(0, start - first)
-                    yield batch[skipped:], RowPosition(first + skipped)
-        self._rows_read = self._starts[-1]
+        left_out: dict[str, Any] = {"bad": sum(job.left_out.values()), "left_out": job.left_out}
+        if job.end == job.offset:  # no row could be read
+            return Parsed(job, [], **left_out)
+        try:
+            if self._opened is None:
+                self._opened = pa.ipc.open_file(pa.OSFile(self._path))
+            batch = self._batch(self._opened.get_batch_with_custom_metadata(job.part), job.offset, job.end)
+        except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError):
+            raise BadFormat(
+                f"{shown(self._path)}: rows {job.offset} to {job.end - 1}: expected them as they were written, got"
+                " others; delete the file and train again."
+            ) from None
+        return Parsed(job, [batch], **left_out)
 
     def _batch(self, stored: tuple[pa.RecordBatch, Mapping[bytes, bytes]], first: int, end: int) -> Batch:
         """Return the rows of a record batch, if they are what was written; its memory belongs to nobody else."""
@@ -207,31 +215,50 @@ class CachedSource(RowSource):
         names = None if packed is None else RowNames(NewNames.unpack(packed), 0, len(batch))
         return batch.replaced(is_private=True, names=names, label_texts=self._label_texts)
 
+
+@final
+class CachedSource(JobSource):
+    """The rows of a cache; what is shown of them is that of the data they were parsed from."""
+
+    suits_workers = False
+    can_be_read_again = True
+
+    def __init__(self, path: str, source: Source) -> None:
+        super().__init__(source.files)
+        footer = _footer(path)
+        self.made_from = footer["made_from"]
+        self._path, self._parsed = path, source
+        self._first_bad, self._dtype = footer["first_bad"], source.to_dict()["dtype"]
+        self._starts = [0, *accumulate(footer["rows"])]
+        self._label_texts = {float(code): str(text) for code, text in footer["label_texts"]}
+        self._left_out = [(int(row), int(count)) for row, count in footer["left_out"]]
+
     @property
-    def files(self) -> tuple[str, ...]:
-        """The files of the data, in the order in which they are read."""
-        return self._parsed.files
+    def start(self) -> Place:
+        """The position of the first row; the cache was compared with its data as a whole."""
+        return Place()
+
+    def jobs(self, start: Place, threads: int) -> Generator[CachedRows]:
+        """Yield the record batches from a place on."""
+        last = max(0, len(self._starts) - 2)
+        for part in range(start.part, last + 1):
+            first, end = self._starts[part], self._starts[min(part + 1, len(self._starts) - 1)]
+            own = {row - first: n for row, n in self._left_out if first <= row < end or (row == end and part == last)}
+            yield CachedRows(part, first, end, own)
+
+    def parser(self) -> CacheParser:
+        """Return what reads the record batches."""
+        return CacheParser(self._path, self._dtype, self._label_texts)
 
     @property
     def skips_bad_rows(self) -> bool:
         """Whether rows that cannot be parsed were left out and counted."""
         return self._parsed.skips_bad_rows
 
-    def take_left_out(self) -> dict[int, int]:
-        """Return how many rows were left out since the last call, by the number of good rows that come before them."""
-        left_out = {row: count for row, count in self._not_taken if row <= self._rows_read}
-        self._not_taken = [entry for entry in self._not_taken if entry[0] > self._rows_read]
-        return left_out
-
-    @property
-    def bad_rows(self) -> int:
-        """How many rows were left out when the data was parsed, up to where the last reading has come."""
-        return sum(count for row, count in self._footer["left_out"] if row <= self._rows_read)
-
     @property
     def first_bad(self) -> str | None:
         """Where the first row was left out, and why."""
-        return self._footer["first_bad"] if self.bad_rows else None
+        return self._first_bad if self.bad_rows else None
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the number of rows and the SHA-256 of what the cache was made from."""

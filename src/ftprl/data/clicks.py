@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.atomic import replacing
-from ftprl.data.files import suffixes
-from ftprl.data.packing import PACKERS
+from ftprl.data.compression import PACKERS, suffixes
 from ftprl.errors import InvalidInput
 
 COUNTS = 13

@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import binascii
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, final
+from urllib.parse import unquote
 
 import numpy as np
 
-from ftprl.data import frames, nested, partitions
-from ftprl.data.columns import ColumnHead, ColumnSample, settle
+from ftprl.data import arrow_cells, frames
+from ftprl.data.columns import (
+    SAMPLE_ROWS,
+    ColumnHead,
+    NamedColumns,
+    check_columns,
+    known_columns,
+    named_columns,
+    settle,
+)
 from ftprl.data.files import STDIN, is_uri, shown
+from ftprl.data.jobs import check_here
+from ftprl.data.kinds import ColumnSample
 from ftprl.data.options import ReadingOptions
-from ftprl.data.parquet_pages import ColumnChunk, column_chunks, page_sizes
 from ftprl.data.plan import Plan, plan_of
-from ftprl.data.row_bytes import pieces, row_bytes
-from ftprl.data.source import check_here
-from ftprl.data.table_source import TableReader, TableRows, TableSource, block_of, optional_kinds
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, known_columns, named_columns
+from ftprl.data.sizes import ColumnChunk, column_chunks, page_sizes, pieces, row_bytes
+from ftprl.data.tables import TableReader, TableRows, TableSource, block_of, optional_kinds
 from ftprl.errors import BadFormat, InvalidInput, OutOfMemory
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 T = TypeVar("T")
 BATCH_BYTES = 1 << 26  # of Parquet: more take memory; in less the dictionaries of columns are read too often
 _PAGE_ROWS = 16  # a page has as many bytes as so many of the longest rows, at most
 PIECE_BYTES = 1 << 24  # of rows that are converted together, and of a sample of texts
+
+
 _ENTRY_BYTES, _CELL_BYTES = 4, 16  # of a cell with a dictionary, and about those of another
+
+
 _NOUNS = {
     "parquet": ("row group", "a Parquet file"),
     "arrow": ("record batch", "an Arrow IPC file"),
@@ -55,7 +69,9 @@ class ColumnFile:
         self._texts: Sequence[str] = ()
         try:
             self._careful(lambda: self._open(texts))
-            self._careful(lambda: [field.name for field in nested.flat_fields(self.schema)])  # some may be no UTF-8
+            self._careful(
+                lambda: [field.name for field in arrow_cells.flat_fields(self.schema)]
+            )  # some may be no UTF-8
         except BaseException:
             self._raw.close()
             raise
@@ -102,7 +118,7 @@ class ColumnFile:
         def checked() -> pa.RecordBatch | None:
             batch = next(batches, None)
             if batch is not None:
-                nested.check_cells(batch)
+                arrow_cells.check_cells(batch)
             return batch
 
         while (batch := self._careful(checked, where)) is not None:
@@ -251,9 +267,9 @@ def _opened(file: str) -> Any:
     import pyarrow as pa
 
     if is_uri(file):
-        from ftprl.data import uris
+        from ftprl.data import files
 
-        return uris.open_file(file)
+        return files.open_file(file)
     try:
         return pa.OSFile(file)
     except OSError as error:
@@ -262,8 +278,6 @@ def _opened(file: str) -> Any:
 
 
 # ---- rows ----
-
-
 @final
 class FileTables(TableReader):
     """The rows of files of columns, part by part; only columns that are used are read."""
@@ -294,9 +308,9 @@ class FileTables(TableReader):
         other = "numeric" if self.plan.is_open else "ignore"
         texts = [name for name, kind in kinds.items() if kind != "ignore"]
         with closing(ColumnFile(file, self.plan.format, texts, max_row=self.plan.max_row)) as opened:
-            keys = {key: one for key, one in partitions.keys_of(file).items() if key not in opened.schema.names}
+            keys = {key: one for key, one in keys_of(file).items() if key not in opened.schema.names}
             flat_schema(opened, name)  # refuses columns that occur twice
-            names = nested.fitted_names(opened.schema, kinds)
+            names = arrow_cells.fitted_names(opened.schema, kinds)
             check_columns([*(one for one, _ in names), *keys], kinds, optional_kinds(self.plan), name)
             columns = list(dict.fromkeys(column for one, column in names if kinds.get(one, other) != "ignore"))
             for group in range(first, opened.groups if stop is None else stop):
@@ -319,20 +333,18 @@ class FileTables(TableReader):
         for key, value in keys.items():
             kind = kinds.get(key, "ignore")
             if kind != "ignore":
-                columns.append((kind, key, partitions.cells_of(value, kind, batch.num_rows)))
+                columns.append((kind, key, cells_of(value, kind, batch.num_rows)))
         return columns
 
 
 def flat_schema(opened: ColumnFile, name: str) -> list[pa.Field]:
     """The columns of a file, those of structures in their place, each once."""
-    fields = nested.flat_fields(opened.schema)
-    frames.check_names([field.name for field in fields], name)
+    fields = arrow_cells.flat_fields(opened.schema)
+    arrow_cells.check_names([field.name for field in fields], name)
     return fields
 
 
 # ---- what `ftprl.data.open` asks for ----
-
-
 def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
     """Parquet, Arrow IPC or ORC files as a source."""
     assert options.format is not None
@@ -346,13 +358,13 @@ def open_files(files: tuple[str, ...], options: ReadingOptions) -> TableSource:
         if columns is None:
             heads = _heads(files, options, named)
             shapes = frames.shapes_of(heads)
-            columns = settle(*frames.decide(heads, named), named.bucket, options.missing)
+            columns = settle(*frames.decide(heads, named), named.counts, options.missing)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}", option=error.options) from None
     if plan.has_known_columns:
         with closing(ColumnFile(files[0], options.format)) as opened:
-            names = [one for one, _ in nested.fitted_names(opened.schema, columns.kinds)]
-            check_columns([*names, *partitions.keys_of(files[0])], columns.kinds, optional_kinds(plan), name)
+            names = [one for one, _ in arrow_cells.fitted_names(opened.schema, columns.kinds)]
+            check_columns([*names, *keys_of(files[0])], columns.kinds, optional_kinds(plan), name)
             frames.check_unknown(opened.schema, plan._replace(columns=columns))
     label = {one: kind for one, kind in columns.kinds.items() if kind == "label"}
     only_label = plan._replace(columns=columns._replace(kinds=label), has_known_columns=True, needs_label=False)
@@ -364,8 +376,8 @@ def _heads(files: tuple[str, ...], options: ReadingOptions, named: NamedColumns)
     """What is known of the columns by the first file."""
     with closing(_with_texts(files[0], options)) as opened:
         fields = flat_schema(opened, shown(files[0]))
-        first = _first_rows(opened, fields, named.ignore)
-        keys = [key for key in partitions.fields_of(files) if key.name not in opened.schema.names]
+        first = _first_rows(opened, fields, named.by_option["ignore"])
+        keys = [key for key in fields_of(files) if key.name not in opened.schema.names]
         heads = frames.heads_of(*frames.with_types(fields, first, _other_heads(files[1:], options)))
         return heads + [_head_of_folders(key, files) for key in keys]
 
@@ -391,7 +403,7 @@ def _head_of_folders(key: pa.Field, files: Sequence[str]) -> ColumnHead:
     """What is known of a column whose values are names of folders: those of all files."""
     import pyarrow as pa
 
-    cells = pa.chunked_array([pa.array([partitions.keys_of(file).get(key.name) for file in files], pa.string())])
+    cells = pa.chunked_array([pa.array([keys_of(file).get(key.name) for file in files], pa.string())])
     head = frames.heads_of([key], {key.name: cells})[0]
 
     def sample(kind: str, most: int | None) -> ColumnSample:
@@ -416,7 +428,7 @@ def _first_rows(opened: ColumnFile, fields: Sequence[pa.Field], ignore: Sequence
             size += int(row_bytes(batch).sum())
             if sum(len(one) for one in batches) >= SAMPLE_ROWS or size >= PIECE_BYTES:
                 break
-    return dict(nested.flat_columns(pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS))) if batches else {}
+    return dict(arrow_cells.flat_columns(pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS))) if batches else {}
 
 
 def _label_texts(reader: FileTables) -> list[str]:
@@ -429,3 +441,46 @@ def _label_texts(reader: FileTables) -> list[str]:
             if len(values) == SAMPLE_ROWS:
                 break
     return frames.distinct_texts(list(dict.fromkeys(values)))
+
+
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+
+
+def keys_of(file: str) -> dict[str, str | None]:
+    """The keys and values in the folders of a path; None is a missing value.
+
+    >>> keys_of("clicks/day=3/country=a%20b/part-0.parquet")
+    {'day': '3', 'country': 'a b'}
+    """
+    folders = [folder for folder in file.replace("\\", "/").split("/")[:-1] if "=" in folder.strip("=")]
+    pairs = [folder.split("=", 1) for folder in folders]
+    return {unquote(key): None if value == _MISSING else unquote(value) for key, value in pairs if key}
+
+
+def is_whole(value: str | None) -> bool:
+    """Whether a value is missing or a whole number, spelled as usual."""
+    return value is None or _WHOLE.fullmatch(value) is not None
+
+
+def fields_of(files: Sequence[str]) -> list[pa.Field]:
+    """The keys as columns: of whole numbers if all their values are, otherwise of text."""
+    import pyarrow as pa
+
+    values: dict[str, bool] = {}
+    for file in files:
+        for key, value in keys_of(file).items():
+            values[key] = values.get(key, True) and is_whole(value)
+    return [pa.field(key, pa.int64() if are_whole else pa.string()) for key, are_whole in values.items()]
+
+
+def cells_of(value: str | None, kind: str, rows: int) -> pa.Array:
+    """The column of a key in a file: the same value in each row."""
+    import numpy as np
+    import pyarrow as pa
+
+    scalar: Any = int(value) if value is not None and kind == "numeric" and is_whole(value) else value
+    entry = pa.array([scalar])
+    if kind != "categorical":
+        return pa.repeat(entry[0], rows)
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), entry.cast(pa.string()))

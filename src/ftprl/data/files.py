@@ -1,10 +1,12 @@
-"""From paths to text: folders, patterns, standard input, compressed files, and what can go wrong with them."""
+"""From paths to text: folders, patterns, URIs, standard input, compressed files, and what can go wrong with them."""
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import io
 import os
+import posixpath
 import re
 import stat
 import sys
@@ -13,11 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from ftprl.data.compression import BY_SUFFIX, ERRORS, MAGIC_BYTES, Readable, compression_of, decompressed, explained
+from ftprl.data.compression import (
+    BY_SUFFIX,
+    ERRORS,
+    MAGIC_BYTES,
+    Readable,
+    compression_of,
+    decompressed,
+    explained,
+    suffixes,
+)
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 
 T = TypeVar("T")
-
 STDIN = STDOUT = "-"
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 18
@@ -54,9 +64,9 @@ def _expand_one(path: str) -> list[str]:
     if not path:
         raise InvalidInput("data needs the path of a file, got an empty text; pass one, or '-' for standard input.")
     if is_uri(path):
-        from ftprl.data import uris
+        pass
 
-        return uris.expand_uri(path)
+        return expand_uri(path)
     if path == STDIN or os.path.isfile(path):
         return [path]
     if os.path.isdir(path):
@@ -138,12 +148,6 @@ def mistaken(file: str) -> str:
     return "a model" if is_model(head) else "a receipt" if is_receipt(head) else ""
 
 
-def suffixes(file: str) -> tuple[str, str]:
-    """The suffix of the format and that of the compression, each in lower case or empty."""
-    stem, last = os.path.splitext(os.path.basename(file).lower())
-    return (os.path.splitext(stem)[1], last) if last in BY_SUFFIX else (last, "")
-
-
 @final
 class ErrorWithoutLine(Exception):
     """What is wrong with a file, before it is known at which line its reader is."""
@@ -223,9 +227,9 @@ def _standard_input() -> Any:
 def opened(file: str) -> Any:
     """The bytes of a file, as they are, from its begin on."""
     if is_uri(file):
-        from ftprl.data import uris
+        pass
 
-        return uris.open_stream(file)
+        return open_stream(file)
     return open(file, "rb", buffering=0)
 
 
@@ -383,3 +387,104 @@ class Stream:
         """Close the file; standard input stays open."""
         if self.file != STDIN:
             self._raw.close()
+
+
+_WILD = "*["  # a question mark begins the options of a URI
+
+
+def expand_uri(uri: str) -> list[str]:
+    """The files of a URI: itself, those of a folder and its partitions, or those that fit a pattern."""
+    from pyarrow import fs
+
+    scheme, rest = uri.split("://", 1)
+    is_pattern = any(c in rest for c in _WILD)
+    if scheme == "file" and not is_pattern:
+        pass
+
+        return list(expand(_local(uri)))
+    head = posixpath.dirname(rest[: min(rest.find(c) for c in _WILD if c in rest)]) if is_pattern else rest
+    system, path = resolved(f"{scheme}://{head}")
+    try:
+        info = system.get_file_info(path)
+        if not is_pattern and info.type == fs.FileType.File:
+            return [uri]
+        selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
+        paths = [one.path for one in system.get_file_info(selector) if one.type == fs.FileType.File]
+    except Exception as error:  # whatever a file system of others raises
+        raise unreachable(uri, error) from None
+    shift = len(path.rstrip("/"))
+    inside = {one: one[shift:].lstrip("/") for one in paths}
+    if is_pattern:
+        wanted = rest[len(head) :].lstrip("/")
+        kept = [short for short in inside.values() if fnmatch.fnmatchcase(short, wanted)]
+    else:
+        kept = [short for short in inside.values() if _is_data(short)]
+    if not kept:
+        raise InvalidInput(f"{shown(uri)}: no such file; check the path.")
+    return [f"{scheme}://{head.rstrip('/')}/{short}" for short in sorted(kept)]
+
+
+def _is_data(path: str) -> bool:
+    """Whether a file within a folder is data of the folder itself or of one of its partitions."""
+    *folders, name = path.split("/")
+    return all("=" in folder for folder in folders) and not is_hidden(name)
+
+
+def _local(uri: str) -> str:
+    from pyarrow import fs
+
+    path: str = fs.FileSystem.from_uri(uri)[1]
+    return path
+
+
+def resolved(uri: str) -> tuple[Any, str]:
+    """The file system of a URI, and the path there."""
+    from pyarrow import ArrowException, fs
+
+    try:
+        system, path = fs.FileSystem.from_uri(uri)
+        return system, path
+    except ArrowException as error:
+        known = _by_fsspec(uri)
+        if known is None:
+            raise unreachable(uri, error) from None
+        return known
+    except Exception as error:  # no network, no credentials, no library for it
+        raise unreachable(uri, error) from None
+
+
+def _by_fsspec(uri: str) -> tuple[Any, str] | None:
+    """The same by fsspec; None if it is not installed or does not know the scheme either."""
+    from pyarrow import fs
+
+    try:
+        import fsspec
+
+        system, path = fsspec.core.url_to_fs(uri)
+    except Exception:
+        return None
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
+
+def open_stream(uri: str) -> Any:
+    """The bytes of a file, from its begin on."""
+    system, path = resolved(uri)
+    try:
+        return system.open_input_stream(path, compression=None)
+    except Exception as error:
+        raise unreachable(uri, error) from None
+
+
+def open_file(uri: str) -> Any:
+    """The bytes of a file in any order."""
+    system, path = resolved(uri)
+    try:
+        return system.open_input_file(path)
+    except Exception as error:
+        raise unreachable(uri, error) from None
+
+
+def unreachable(uri: str, error: Exception) -> InvalidInput:
+    """The error of a file that another file system does not give."""
+    what = shown(" ".join(str(error).split()))[:160] or type(error).__name__
+    return InvalidInput(f"{shown(uri)}: cannot be reached ({what}); check the address, the network and its access.")

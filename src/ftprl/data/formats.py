@@ -1,7 +1,7 @@
 """The formats that can be read, and `open`, which finds the right one.
 
 A new format is one new module and one line here. The module of a file format has `open_files(files, options)`, that of
-a kind of object `accepts(data)` and `open_object(data, options)`; each returns a `Source`.
+a kind of object such as frames `are_frames(data)` and `open_frames(data, options)`; each opens a `Source`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,22 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack, final
 
-from ftprl.data.files import expand, mistaken, shown, suffixes
-from ftprl.data.ngrams import NAMES
-from ftprl.data.options import ARRAYS, FRAME, JSON_LINES, RECORDS, SEPARATORS, TABLES, OpenOptions, ReadingOptions
+from ftprl.data.compression import suffixes
+from ftprl.data.files import expand, mistaken, shown
+from ftprl.data.options import (
+    ARRAYS,
+    FRAME,
+    GRAMS,
+    JSON_LINES,
+    KEYWORDS,
+    RECORDS,
+    SEPARATORS,
+    TABLES,
+    OpenOptions,
+    ReadingOptions,
+)
 from ftprl.data.parts import Parts, as_data
-from ftprl.data.protocol import Source
+from ftprl.data.source import Source
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.options.keywords import complete, has_keywords
 
@@ -31,40 +42,43 @@ class FileFormat(NamedTuple):
 
 @final
 class ObjectFormat(NamedTuple):
-    """A kind of object in memory, recognised by the `accepts` of its module.
+    """A kind of object in memory: its module has `are_KIND(data)` and `open_KIND(data, options)`.
 
     `models_of` are the formats whose models can read it: their features have the same numbers; None is for all.
     """
 
     noun: str
     module: str
+    kind: str
     models_of: tuple[str, ...] | None
 
 
 FILE_FORMATS = (
     FileFormat("arrow", (".arrow", ".feather", ".ipc"), "ftprl.data.column_files"),
-    FileFormat("csv", (".csv",), "ftprl.data.tables"),
-    FileFormat(JSON_LINES, (".jsonl", ".ndjson", ".json"), "ftprl.data.json_lines"),
+    FileFormat("csv", (".csv",), "ftprl.data.csv_files"),
+    FileFormat(JSON_LINES, (".jsonl", ".ndjson", ".json"), "ftprl.data.records"),
     FileFormat("libsvm", (".libsvm", ".svm", ".svmlight"), "ftprl.data.text"),
     FileFormat("orc", (".orc",), "ftprl.data.column_files"),
     FileFormat("parquet", (".parquet", ".parq", ".pq"), "ftprl.data.column_files"),
-    FileFormat("tsv", (".tsv", ".tab"), "ftprl.data.tables"),
+    FileFormat("tsv", (".tsv", ".tab"), "ftprl.data.csv_files"),
     FileFormat("vw", (".vw",), "ftprl.data.text"),
 )
 _NAMED = (*TABLES, "vw")  # formats of named features, all hashed alike
 OBJECT_FORMATS = (
-    ObjectFormat("Batch objects", "ftprl.data.memory", None),
-    ObjectFormat("a data frame (pandas, Polars, pyarrow, or any other that Arrow reads)", "ftprl.data.frames", _NAMED),
-    ObjectFormat("dicts", "ftprl.data.records", _NAMED),
-    ObjectFormat("a NumPy array or SciPy matrix", "ftprl.data.matrix", (ARRAYS, "libsvm")),
-    ObjectFormat("a Ray dataset", "ftprl.data.ray_dataset", _NAMED),
+    ObjectFormat("Batch objects", "ftprl.data.arrays", "batches", None),
+    ObjectFormat(
+        "a data frame (pandas, Polars, pyarrow, or any other that Arrow reads)", "ftprl.data.memory", "frames", _NAMED
+    ),
+    ObjectFormat("dicts", "ftprl.data.memory", "dicts", _NAMED),
+    ObjectFormat("a NumPy array or SciPy matrix", "ftprl.data.arrays", "matrices", (ARRAYS, "libsvm")),
+    ObjectFormat("a Ray dataset", "ftprl.data.memory", "datasets", _NAMED),
 )
 _UNNAMED = (
     "dim",
     "dtype",
     "features",
     "interactions",
-    *NAMES,
+    *GRAMS,
     "intercept",
     "loss",
     "positive",
@@ -74,10 +88,7 @@ BY_SUFFIX = {suffix: format for format in FILE_FORMATS for suffix in format.suff
 BY_NAME = {format.name: format for format in FILE_FORMATS}
 
 
-_KEYWORDS = ReadingOptions._field_defaults
-
-
-@has_keywords(_KEYWORDS)
+@has_keywords(KEYWORDS)
 def open(data: Any, **settings: Unpack[OpenOptions]) -> Source:
     """Open files, a data frame, dicts, an array, a matrix or `Batch` objects as a `Source` of batches.
 
@@ -126,7 +137,7 @@ def open(data: Any, **settings: Unpack[OpenOptions]) -> Source:
     >>> open("clicks.csv.gz", label="click", ignore=["id"])  # doctest: +SKIP
     """
     passed = {name: value for name, value in settings.items() if value is not None}
-    options = ReadingOptions(**complete("open", _KEYWORDS, passed))
+    options = ReadingOptions.of(complete("open", KEYWORDS, passed))
     options.check()
     data = as_data(data)
     if not are_paths(data):
@@ -155,7 +166,7 @@ def settings_for(reading: Mapping[str, Any], data: Any, format: str | None = Non
     Formats with columns replace each other, and so do libsvm files and matrices.
     """
     kept = reading.get("format")
-    if kept == "vw" and any(reading.get(name) for name in NAMES):
+    if kept == "vw" and any(reading.get(name) for name in GRAMS):
         _check_order(reading, data, format)
     if not are_paths(data):
         return _settings_for_object(reading, _object_format(data))
@@ -267,7 +278,7 @@ def _settings_for_object(reading: Mapping[str, Any], known: ObjectFormat) -> dic
 
 def _object_format(data: Any) -> ObjectFormat:
     for known in OBJECT_FORMATS:
-        if import_module(known.module).accepts(data):
+        if getattr(import_module(known.module), f"are_{known.kind}")(data):
             return known
     nouns = ", ".join(known.noun for known in OBJECT_FORMATS)
     got = f"some {type(data.sample).__name__}" if isinstance(data, Parts) else type(data).__name__
@@ -290,9 +301,9 @@ def _open_object(data: Any, options: ReadingOptions) -> Source:
     if options.format not in (None, ARRAYS, FRAME, RECORDS):
         raise InvalidInput(f"format= is for files, got {options.format!r} for {known.noun}; drop it.")
     if known.models_of is not _NAMED:
-        options.refuse(("interactions", *NAMES), " is for features with names, got numbers; drop it.")
+        options.refuse(("interactions", *GRAMS), " is for features with names, got numbers; drop it.")
         options = options._replace(format=ARRAYS)
-    source: Source = import_module(known.module).open_object(data, options)
+    source: Source = getattr(import_module(known.module), f"open_{known.kind}")(data, options)
     return source
 
 

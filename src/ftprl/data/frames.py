@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import numbers
 import sys
+import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import sample_cells
-from ftprl.data import nested
-from ftprl.data.arrow_tables import NO_TEXT_OF, TEXT_OF, table_of_pandas, table_of_stream
-from ftprl.data.columns import FEATURES, ColumnHead, ColumnSample, kind_of_text
+from ftprl.data import arrow_cells
+from ftprl.data.arrow_cells import (
+    NO_TEXT_OF,
+    TEXT_OF,
+    check_names,
+    codes,
+    is_date_type,
+    is_direct,
+    is_text_type,
+    no_feature,
+    plain,
+    readable,
+)
+from ftprl.data.columns import SAMPLE_ROWS, ColumnHead, NamedColumns, check_columns, for_structures, warn_of_unknown
 from ftprl.data.files import shown
-from ftprl.data.parts import ORIGIN, Parts
-from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.tables import SAMPLE_ROWS, NamedColumns, check_columns, listed, nearest, warn_of_unknown
+from ftprl.data.kinds import FEATURES, KEEPING_VALUES, OF_LISTS, OF_TIMES, SAMPLED, ColumnSample, kind_of_text
+from ftprl.data.parts import ORIGIN
 from ftprl.errors import BadFormat, InvalidInput
 
 if TYPE_CHECKING:
@@ -21,11 +35,168 @@ if TYPE_CHECKING:
 
     from ftprl.data.plan import Plan
 
+
+_ERRORS = (TypeError, ValueError, OverflowError)  # beside those of Arrow, which pyarrow has
+_WITH_TEXT = (str, numbers.Number, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
+
+
+def table_of_pandas(data: Any) -> pa.Table:
+    """A frame of pandas; a column that Arrow cannot take is dense where it was sparse, or text with a mark."""
+    import pyarrow as pa
+
+    try:
+        return _with_texts(pa.Table.from_pandas(data, preserve_index=False), data)
+    except (pa.ArrowException, *_ERRORS):
+        for name in map(str, data.columns):
+            if not is_unicode(name):
+                raise InvalidInput(
+                    f"data needs column names in Unicode, got {name!r:.60}; rename the column."
+                ) from None
+        columns = [_one_column(data.iloc[:, [at]]) for at in range(data.shape[1])]
+        fields = [field for field, _ in columns]
+        return _with_texts(pa.Table.from_arrays([cells for _, cells in columns], schema=pa.schema(fields)), data)
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded: one half of a surrogate pair cannot.
+
+    >>> is_unicode("ä"), is_unicode(chr(0xD800))
+    (True, False)
+    """
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _one_column(frame: Any) -> tuple[pa.Field, Any]:
+    """The column of a frame that has one."""
+    import pyarrow as pa
+
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        return table.schema.field(0), table.column(0)
+    except (pa.ArrowException, *_ERRORS):
+        name = str(frame.columns[0])
+        values = frame.iloc[:, 0]
+    if hasattr(values.dtype, "fill_value"):  # sparse
+        try:
+            cells = pa.array(values.array.to_dense(), from_pandas=True)
+            return pa.field(name, cells.type), cells
+        except (pa.ArrowException, *_ERRORS):
+            pass
+    present = [None if missing else value for value, missing in zip(values, values.isna(), strict=True)]
+    cells, mark = _cells_of(present)
+    return pa.field(name, cells.type, metadata=mark), cells
+
+
+def _cells_of(values: list[Any]) -> tuple[pa.Array, dict[bytes, bytes] | None]:
+    """Numbers as such; else texts with a mark; else nothing that can be read."""
+    import pyarrow as pa
+
+    there = [value for value in values if value is not None]
+    what = " and ".join(sorted({type(value).__name__ for value in there})[:3]).encode()
+    if not all(isinstance(value, _WITH_TEXT) for value in there):
+        return pa.nulls(len(values), pa.month_day_nano_interval()), {NO_TEXT_OF: what}
+    if all(isinstance(value, numbers.Real) for value in there):
+        try:
+            return pa.array([None if value is None else float(value) for value in values], pa.float64()), None
+        except OverflowError:
+            pass
+    texts = [None if value is None else _as_text(value).encode("utf-8", "surrogatepass") for value in values]
+    return pa.array(texts, pa.binary()), {TEXT_OF: what}
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _with_texts(table: pa.Table, data: Any) -> pa.Table:
+    """Intervals and periods of pandas as their texts: categories of them are categories, others have a mark."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    for at, field in enumerate(table.schema):
+        is_category = types.is_dictionary(field.type)
+        own = field.type.value_type if is_category else field.type
+        if not str(getattr(own, "extension_name", "")).startswith("pandas."):
+            continue
+        values = data.iloc[:, at].array
+        if is_category:
+            entries = pa.array([str(entry) for entry in values.categories], pa.string())
+            cells = pa.DictionaryArray.from_arrays(pa.array(values.codes, mask=values.codes < 0), entries)
+            field = pa.field(field.name, cells.type)
+        else:
+            texts = [None if missing else str(one) for one, missing in zip(values, values.isna(), strict=True)]
+            cells = pa.array(texts, pa.string())
+            field = pa.field(field.name, cells.type, metadata={TEXT_OF: str(values.dtype).encode()})
+        table = table.set_column(at, field, cells)
+    return table
+
+
+def table_of_stream(data: Any) -> pa.Table:
+    """Return the table of what has Arrow's interface, with its memory checked as that of files is."""
+    import pyarrow as pa
+
+    table = _table_of_stream(data)
+    try:
+        for batch in table.to_batches():
+            arrow_cells.check_cells(batch)
+    except pa.ArrowException as error:
+        what = shown(" ".join(str(error).split()))[:160]
+        raise BadFormat(
+            f"{ORIGIN}: expected a valid {type(data).__name__}, got damaged memory ({what}); make it anew."
+        ) from None
+    return table
+
+
+def _table_of_stream(data: Any) -> pa.Table:
+    """Return the table; of Polars, whole numbers of 128 bits are read as floating-point numbers."""
+    import pyarrow as pa
+
+    objects = _polars_columns(data, "Object")
+    if objects:  # the cells that it has for them are addresses
+        table = _table_of_stream(data.drop(objects))
+        for name in objects:
+            mark = {NO_TEXT_OF: b"Python objects"}
+            nothing = pa.nulls(data.height, pa.month_day_nano_interval())
+            table = table.append_column(pa.field(name, nothing.type, metadata=mark), nothing)
+        return table.select(data.columns)
+    try:
+        if _is_polars(data) and hasattr(data, "to_arrow"):  # without the views of text, which pyarrow would convert
+            return data.to_arrow(compat_level=sys.modules["polars"].CompatLevel.oldest())
+        if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
+            return pa.RecordBatchReader.from_stream(data).read_all()  # pa.table would import pandas first
+        return data if isinstance(data, pa.Table) else pa.table(data)
+    except (pa.ArrowException, *_ERRORS) as error:
+        wide = _polars_columns(data, "Int128") + _polars_columns(data, "UInt128")
+        if wide:
+            import polars as pl
+
+            return _table_of_stream(data.with_columns(pl.col(wide).cast(pl.Float64)))
+        raise _refusal(data, error) from None
+
+
+def _polars_columns(data: Any, type_name: str) -> list[str]:
+    """The columns of a frame of Polars that have a type."""
+    return [name for name, type in data.schema.items() if str(type) == type_name] if _is_polars(data) else []
+
+
+def _is_polars(data: Any) -> bool:
+    """Return whether data is a frame of Polars."""
+    return type(data).__module__.startswith("polars") and hasattr(data, "schema")
+
+
+def _refusal(data: Any, error: Exception) -> InvalidInput:
+    name = type(data).__name__
+    if name in ("Series", "ChunkedArray") or name.endswith("Array"):
+        remedy = "call .to_frame() on it" if name == "Series" else "put it into a table with a name"
+        return InvalidInput(f"data needs a frame with columns, got {name}, which is one column; {remedy}.")
+    what = shown(" ".join(str(error).split()))[:160]
+    return InvalidInput(f"data needs a frame with one type per column, got {name}: {what}; convert it first.")
+
+
 FirstCells = Callable[[list[Any]], dict[str, Any]]  # reads the first cells of some columns
 _LABELS = 32  # distinct labels that are looked at
-_DIRECT = frozenset(
-    ("int32", "int64", "uint64", "float", "double", "bool", "null", "string", "large_string", "binary", "large_binary")
-)
 _SAMPLE_CELLS = 2_000_000  # of columns whose type decides, in a frame with many columns
 
 
@@ -49,22 +220,11 @@ def arrow_table(data: Any) -> pa.Table:
 def table_of(data: Any) -> pa.Table:
     """Return a frame as an Arrow table that has each column once."""
     table = arrow_table(data)
-    check_names([field.name for field in nested.flat_fields(table.schema)], "data")
+    check_names([field.name for field in arrow_cells.flat_fields(table.schema)], "data")
     return table
 
 
-def check_names(names: Sequence[str], where: str) -> None:
-    """Refuse columns that occur twice, also as the fields of structures."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidInput(f"{where} needs each column once, got {shown(name)[:40]!r} twice; rename one.")
-        seen.add(name)
-
-
 # ---- kinds ----
-
-
 def kind_of(type: pa.DataType) -> str | None:
     """What a column of a type is by default; None for a type that is no feature by itself."""
     from pyarrow import types
@@ -73,39 +233,15 @@ def kind_of(type: pa.DataType) -> str | None:
         return "numeric"
     if types.is_dictionary(type):
         return "categorical" if kind_of(type.value_type) is not None else None
-    if nested.is_list(type):
-        inner = nested.value_type(type)
+    if arrow_cells.is_list(type):
+        inner = arrow_cells.value_type(type)
         kind = None if inner is None else kind_of(inner)
         return kind if kind in (None, "numeric") else "categorical"
     if types.is_boolean(type):
         return "boolean"
-    if _is_date(type):
+    if is_date_type(type):
         return "date"
-    return "categorical" if _is_text(type) or types.is_null(type) else None
-
-
-def plain(type: pa.DataType) -> pa.DataType:
-    """The type of the values of a column that is encoded in runs; any other as it is."""
-    from pyarrow import types
-
-    return type.value_type if types.is_run_end_encoded(type) else type
-
-
-def _is_date(type: pa.DataType) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_date(type) or types.is_timestamp(type))
-
-
-def _is_text(type: pa.DataType) -> bool:
-    return str(type) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
-
-
-def _has_text(type: pa.DataType) -> bool:
-    """Whether values can be written as text though they are no feature by default."""
-    from pyarrow import types
-
-    return bool((types.is_temporal(type) and not types.is_interval(type)) or types.is_fixed_size_binary(type))
+    return "categorical" if is_text_type(type) or types.is_null(type) else None
 
 
 def heads_of(fields: Sequence[pa.Field], first: Mapping[str, pa.ChunkedArray]) -> list[ColumnHead]:
@@ -139,7 +275,7 @@ def with_types(
 
 def _head(field: pa.Field, cells: pa.ChunkedArray | None) -> ColumnHead:
     name, type, marks = field.name, plain(field.type), field.metadata or {}
-    refusal = _no_feature(name, type, marks)
+    refusal = no_feature(name, type, marks)
 
     def sample(kind: str, most: int | None) -> ColumnSample:
         assert cells is not None
@@ -149,8 +285,8 @@ def _head(field: pa.Field, cells: pa.ChunkedArray | None) -> ColumnHead:
 
     own, is_marked = None if cells is None else sample, TEXT_OF in marks
     kind = None if is_marked else kind_of(type)
-    is_text, shape = _is_text(type) and not is_marked, nested.shape_of(type)
-    return ColumnHead(name, kind, is_text, own, nested.is_list(type), refusal, shape)
+    is_text, shape = is_text_type(type) and not is_marked, arrow_cells.shape_of(type)
+    return ColumnHead(name, kind, is_text, own, arrow_cells.is_list(type), refusal, shape)
 
 
 def decide(heads: Sequence[ColumnHead], named: NamedColumns) -> tuple[dict[str, str], dict[str, ColumnSample]]:
@@ -164,11 +300,11 @@ def decide(heads: Sequence[ColumnHead], named: NamedColumns) -> tuple[dict[str, 
     most = min(SAMPLE_ROWS, _SAMPLE_CELLS // max(1, len(heads)) + 1)
     for head in heads:
         name, chosen = head.name, kinds.get(head.name) or head.kind
-        if chosen is None or (head.is_list and chosen in ("boolean", "date", "bucket")):
+        if chosen is None or (head.is_list and chosen in FEATURES and chosen not in OF_LISTS):
             assert head.refusal is not None
             raise head.refusal
         if chosen != "ignore" and head.sample is not None:
-            decides = head.is_text or chosen in ("date", "bucket")
+            decides = head.is_text or chosen in SAMPLED
             samples[name] = head.sample(chosen, None if decides else most)
             if name not in kinds and head.is_text:
                 chosen = kind_of_text(samples[name], may_be_number=False)
@@ -178,47 +314,13 @@ def decide(heads: Sequence[ColumnHead], named: NamedColumns) -> tuple[dict[str, 
 
 def sample_of(name: str, column: pa.ChunkedArray, kind: str) -> ColumnSample:
     """A sample of the cells of a column."""
-    if nested.is_list(column.type):
+    if arrow_cells.is_list(column.type):
         return ColumnSample(len(column), column.null_count, column.null_count, example=b"[...]")
     cells = column.combine_chunks()
     cells = cells.chunk(0) if hasattr(cells, "num_chunks") else cells
     read = readable(name, cells, kind)
     schema, array = read.__arrow_c_array__()
-    return ColumnSample(*sample_cells(schema, array, kind == "bucket"))
-
-
-def for_structures(kinds: Mapping[str, str], names: Sequence[str], where: str) -> dict[str, str]:
-    """The kinds that were named, with those of structures passed on to their fields."""
-    known, passed = set(names), dict[str, str]()
-    for name, kind in kinds.items():
-        inside = [other for other in names if other.startswith(f"{name}.")]
-        if name not in known and (not inside or kind in BESIDE):
-            raise InvalidInput(
-                f"{where}{kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {nearest(name, names)}",
-                option=kind,
-            )
-        passed |= dict.fromkeys(inside, kind) if name not in known else {name: kind}
-    return {**passed, **{name: kind for name, kind in kinds.items() if name in known}}
-
-
-def _no_feature(name: str, type: pa.DataType, marks: Mapping[bytes, bytes] | None = None) -> InvalidInput:
-    marks = marks or {}
-    what = (marks.get(TEXT_OF) or marks.get(NO_TEXT_OF) or str(type).encode()).decode("utf-8", "replace")
-    storage = getattr(type, "storage_type", None)
-    has_text = (
-        TEXT_OF in marks or _has_text(type) or (storage is not None and (_is_text(storage) or _has_text(storage)))
-    )
-    remedy = "pass it with ignore=" + (", or with categorical= to use its text" if has_text else "")
-    wanted = "numbers, text, dates, booleans or categories"
-    return InvalidInput(
-        f"column {shown(name)[:40]!r} needs {wanted}, got {shown(what)[:60]}; {remedy}.",
-        option=("ignore", "categorical"),
-    )
-
-
-def label_of(kinds: Mapping[str, str]) -> str:
-    """Return the name of the column with the label; empty if there is none."""
-    return next((name for name, kind in kinds.items() if kind == "label"), "")
+    return ColumnSample(*sample_cells(schema, array, kind in KEEPING_VALUES))
 
 
 def label_texts(name: str, column: pa.ChunkedArray | pa.Array) -> list[str]:
@@ -242,8 +344,6 @@ def text_of(value: Any) -> str:
 
 
 # ---- columns as the core reads them ----
-
-
 def arranged(
     batch: pa.RecordBatch,
     plan: Plan,
@@ -258,12 +358,12 @@ def arranged(
     those of the first part of the data.
     """
     kinds, is_open = plan.kinds or {}, plan.is_open
-    flat = nested.fitted_columns(batch, kinds, is_open=is_open)
+    flat = arrow_cells.fitted_columns(batch, kinds, is_open=is_open)
     if plan.namespaces is not None:
-        flat = nested.in_namespaces(flat, batch.schema, kinds, plan.namespaces, origin)
+        flat = arrow_cells.in_namespaces(flat, batch.schema, kinds, plan.namespaces, origin)
     check_columns([name for name, _ in flat], kinds, optional, origin)
     for name, cells in flat if shapes else ():
-        check_shape(name, nested.shape_of(cells.type), str(cells.type), kinds, shapes or {}, origin)
+        check_shape(name, arrow_cells.shape_of(cells.type), str(cells.type), kinds, shapes or {}, origin)
     columns: list[tuple[str, str, pa.Array]] = []
     there = dict(flat)
     for name in _in_order(there, kinds) if is_open else there:
@@ -297,11 +397,11 @@ def layout_of(schema: pa.Schema, kinds: Mapping[str, str]) -> Layout | None:
     """Return which columns of a table are read; None where columns are nested, missing or not known."""
     from pyarrow import types
 
-    check_names([field.name for field in nested.flat_fields(schema)], "data")
+    check_names([field.name for field in arrow_cells.flat_fields(schema)], "data")
     chosen = [(at, field, kinds.get(field.name, "ignore")) for at, field in enumerate(schema)]
     read = [(at, field, kind) for at, field, kind in chosen if kind != "ignore"]
     features = {name for name, kind in kinds.items() if kind != "ignore"}
-    nesting = any(types.is_struct(field.type) or nested.is_list(field.type) for field in schema)
+    nesting = any(types.is_struct(field.type) or arrow_cells.is_list(field.type) for field in schema)
     if not read or nesting or {field.name for _, field, _ in read} != features:
         return None
     converted = [(i, f.name, kind) for i, (_, f, kind) in enumerate(read) if not _is_readable(f.type, kind)]
@@ -314,8 +414,8 @@ def _is_readable(type: pa.DataType, kind: str) -> bool:
 
     if types.is_dictionary(type):
         has_numbers = str(type.index_type) in ("int32", "int64")
-        return kind == "categorical" and has_numbers and _is_direct(type.value_type)
-    return _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type))
+        return kind == "categorical" and has_numbers and is_direct(type.value_type)
+    return is_direct(type) or (kind in OF_TIMES and is_date_type(type))
 
 
 def check_unknown(schema: pa.Schema, plan: Plan, listed: Collection[str] = ()) -> list[str]:
@@ -323,7 +423,7 @@ def check_unknown(schema: pa.Schema, plan: Plan, listed: Collection[str] = ()) -
     kinds = plan.kinds or {}
     if not kinds or plan.columns is None or (plan.is_open and plan.columns.missing == "ignore"):
         return []
-    names = [name for name, _ in nested.fitted_names(schema, kinds)]
+    names = [name for name, _ in arrow_cells.fitted_names(schema, kinds)]
     unknown = [name for name in names if name not in kinds and name not in listed]
     warn_of_unknown(unknown, is_open=plan.is_open)
     return unknown
@@ -343,7 +443,7 @@ def check_shape(
     """
     before, kind = shapes.get(name, shape), kinds.get(name, "ignore")
     is_same = not shape or shape == before or kind == "ignore"
-    if not is_same and (kind == "numeric" or nested.NAMED_VALUES in (shape, before)):
+    if not is_same and (kind == "numeric" or arrow_cells.NAMED_VALUES in (shape, before)):
         raise BadFormat(
             f"{origin}: expected {before} in each cell of column {shown(name)[:40]!r} as in the first rows, got"
             f" {type[:60]}; write it with one type.",
@@ -365,91 +465,3 @@ def _nulls(rows: int) -> pa.Array:
     import pyarrow as pa
 
     return pa.nulls(rows)
-
-
-def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
-    """The cells of a column in a type that the core reads; others are written as text."""
-    import pyarrow as pa
-    from pyarrow import types
-
-    if isinstance(cells, pa.ExtensionArray):
-        cells = cells.storage
-    if types.is_run_end_encoded(cells.type):
-        from pyarrow import compute
-
-        cells = compute.run_end_decode(cells)
-    type = cells.type
-    if nested.is_list(type):
-        return _readable_list(name, cells, kind)
-    if types.is_dictionary(type):
-        entries = nested.without_views(cells.dictionary)
-        if kind == "categorical" and _is_direct(entries.type):
-            return _coded(cells, entries)
-        cells = nested.decoded(cells)
-    cells = nested.without_views(cells)
-    type = cells.type
-    if types.is_integer(type) and not _is_direct(type):
-        return cells.cast(pa.int64())
-    if _is_direct(type) or (kind in ("date", "timestamp") and _is_date(type)):
-        return cells
-    if types.is_float16(type):
-        return cells.cast(pa.float32())
-    is_text = types.is_decimal(type) or types.is_date(type) or kind in ("categorical", "text")
-    if kind == "refused" or not (is_text and (_has_text(type) or types.is_decimal(type))):
-        raise _no_feature(name, type)
-    try:
-        return cells.cast(pa.binary() if types.is_fixed_size_binary(type) else pa.string())
-    except pa.ArrowException:
-        raise _no_feature(name, type) from None
-
-
-def _coded(cells: pa.Array, entries: pa.Array) -> pa.Array:
-    """Return a dictionary column whose numbers and entries the core reads; one that is so is not copied."""
-    import pyarrow as pa
-
-    has_numbers = cells.indices.type in (pa.int32(), pa.int64())
-    if has_numbers and entries.type == cells.type.value_type:
-        return cells
-    # A number beyond the entries is refused with its row, by the core.
-    numbers = cells.indices if has_numbers else cells.indices.cast(pa.int64(), safe=False)
-    return pa.DictionaryArray.from_arrays(numbers, entries, safe=False)
-
-
-def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
-    """The same for lists and maps, by the type of their values."""
-    import pyarrow as pa
-
-    value = nested.value_type(cells.type)
-    value = value.value_type if value is not None and pa.types.is_dictionary(value) else value
-    if value is None or kind not in nested.KINDS_OF_LISTS:
-        raise _no_feature(name, cells.type)
-    probe = readable(name, pa.nulls(0, value), kind)
-    try:
-        return nested.as_list(cells, probe.type)
-    except pa.ArrowException:
-        raise _no_feature(name, cells.type) from None
-
-
-def _is_direct(type: pa.DataType) -> bool:
-    """Return whether the core reads cells of a type where they are; others are converted by pyarrow."""
-    return str(type) in _DIRECT
-
-
-def codes(columns: Sequence[tuple[str, str, Any]]) -> list[tuple[int, bytes]]:
-    """Kind and name of columns as the core takes them."""
-    return [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for kind, name, _ in columns]
-
-
-# ---- what `ftprl.data.open` asks for ----
-
-
-def accepts(data: Any) -> bool:
-    """Whether data is a frame, or parts of which the first is one."""
-    return is_frame(data.sample if isinstance(data, Parts) else data)
-
-
-def open_object(data: Any, options: Any) -> Any:
-    """A frame, or frames in parts, as a source."""
-    from ftprl.data.memory_tables import open_frames
-
-    return open_frames(data, options)

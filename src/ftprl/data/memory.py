@@ -1,229 +1,395 @@
-"""Batches in memory as a source; features have numbers and are not hashed."""
+"""Frames, dicts and Ray datasets, whole or in parts: what each column is for is settled by the first rows."""
 
 from __future__ import annotations
 
 import sys
-from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
+from ftprl.data import arrow_cells, frames, records
+from ftprl.data.columns import (
+    SAMPLE_ROWS,
+    ColumnPlan,
+    NamedColumns,
+    for_structures,
+    known_columns,
+    label_of,
+    named_columns,
+    settle,
+)
+from ftprl.data.files import shown
+from ftprl.data.kinds import FEATURES, KINDS
+from ftprl.data.labels import plain_label
+from ftprl.data.options import FRAME, LONGEST_USUAL_ROW, RECORDS, ReadingOptions
+from ftprl.data.parts import ORIGIN, Parts, are_records, split
+from ftprl.data.plan import BATCH_ROWS, Plan, check_interactions, plan_of
+from ftprl.data.tables import TableReader, TableRows, TableSource, block_of, optional_kinds
+from ftprl.errors import BadFormat, InvalidInput
 
-from ftprl.data.batch import Batch, Vector
-from ftprl.data.digests import BatchDigest
-from ftprl.data.labels import LabelRule, of_array, signed
-from ftprl.data.options import ARRAYS, OF_TABLES, ReadingOptions
-from ftprl.data.parts import ORIGIN
-from ftprl.data.protocol import Description, Position, Source
-from ftprl.errors import InvalidInput
-
-_OF_FILES = tuple(name for name in OF_TABLES if name != "weight")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class RowPosition:
-    """The position behind the first `rows` rows."""
-
-    rows: int = 0
-
-    def after(self, rows: int) -> RowPosition:
-        """The position that many rows further on."""
-        return RowPosition(self.rows + rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The position as JSON values."""
-        return {"rows": self.rows}
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-class RowSource(Source):
-    """Rows that need no parsing, whose positions are the numbers of rows; `rows` is None for an iterator."""
-
-    def __init__(self, rows: int | None) -> None:
-        self._rows = rows
-        self._rows_read = 0  # by the last reading
-
-    @abstractmethod
-    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
-        """Yield batches from a row on, each with the position behind it."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """None: the data is in memory."""
-        return ()
-
-    @property
-    def can_be_read_again(self) -> bool:
-        """Whether the data stays in memory; an iterator can be read once."""
-        return self._rows is not None
-
-    @property
-    def start(self) -> RowPosition:
-        """The position of the first row."""
-        return RowPosition()
-
-    def position(self, saved: Mapping[str, Any]) -> RowPosition:
-        """The position that `RowPosition.to_dict` saved."""
-        rows = saved.get("rows")
-        most = sys.maxsize if self._rows is None else self._rows
-        if type(rows) is not int or not 0 <= rows <= most or set(saved) != {"rows"}:
-            raise InvalidInput(f"a position needs a row from 0 to {most}, got {saved!r:.200}; start anew.")
-        return RowPosition(rows)
-
-    def read(
-        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
-    ) -> Generator[tuple[Batch, RowPosition]]:
-        """Batches from a position on, each with the position of its first row; no threads are needed."""
-        if not isinstance(start, RowPosition | None):
-            raise InvalidInput(
-                f"start needs a row of this data, got {type(start).__name__}; pass one of its positions."
-            )
-        return self._read(0 if start is None else start.rows)
-
-    def locate(self, position: Position) -> str:
-        """The number of the row behind a position, counted from 0."""
-        return f"{ORIGIN}: row {position.rows}"
-
-    @property
-    def bad_rows(self) -> int:
-        """0: every row can be read."""
-        return 0
-
-    @property
-    def first_bad(self) -> str | None:
-        """None: every row can be read."""
-        return None
-
-    def check_before(self, position: Position) -> None:
-        """Do nothing: `check_unchanged` compares all rows."""
+_MANY_LABELS = 20  # that are the same as the values of a column by no accident
 
 
 @final
-class MemorySource(RowSource):
-    """Rows in memory; `ftprl.data.open` makes one of a CSR matrix or of `Batch` objects.
+class MemoryTables(TableReader):
+    """Goes through parts of data in memory; what it needs to know of their columns is the same for all of them.
 
-    `make_batches` makes the batches from a row on, numbered from that row, whenever they are read, so that a large
-    matrix need not be copied as a whole.
+    `vectors` are the label and the weight of all rows, where they are no columns; `shapes` what a cell of each column
+    has in the first part.
     """
 
+    suits_workers = False
+
     def __init__(
-        self,
-        make_batches: Callable[[int], Iterable[Batch]],
-        rows: int | None,
-        dim: int,
-        labels: LabelRule,
-        options: ReadingOptions,
+        self, parts: Parts, plan: Plan, vectors: Mapping[str, RowVectors], shapes: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(rows)
-        self._make_batches, self._dim, self._labels, self._options = make_batches, dim, labels, options
+        super().__init__(plan)
+        self._parts, self._vectors, self._shapes = parts, vectors, shapes
+        self.can_be_read_again = not parts.is_one_shot
+        # The caller's own thread reads dicts, and what comes from an iterator.
+        self.suits_threads = self.can_be_read_again and frames.is_frame(parts.sample)
 
-    def _read(self, start: int) -> Generator[tuple[Batch, RowPosition]]:
-        for batch in self._make_batches(start):
-            yield batch.replaced(y=signed(self._labels, batch.y)), RowPosition(batch.first_row)
-
-    @property
-    def skips_bad_rows(self) -> bool:
-        """Whether rows that cannot be learned are left out and counted."""
-        return self._options.on_bad_row == "skip"
-
-    def fingerprint(self) -> dict[str, Any] | None:
-        """The number of rows and the SHA-256 of all of them; None for an iterator."""
-        if not self.can_be_read_again:
-            return None
-        digest = BatchDigest()
-        for batch, _ in self.read():
-            digest.update(batch)
-        return digest.result()
-
-    def digest(self) -> None:
-        """None: no digest is kept of rows as they are read."""
-        return
-
-    def check_unchanged(self, fingerprint: Any) -> None:
-        """Refuse rows that are not those of a fingerprint taken before."""
-        if isinstance(fingerprint, Mapping) and fingerprint.get("rows") != self._rows:
-            check_same_rows(fingerprint, {"rows": self._rows})  # no need to read them
-        check_same_rows(fingerprint, self.fingerprint())
-
-    def describe(self) -> Description:
-        """What is read."""
-        return Description(self._options.format or ARRAYS, (ORIGIN,), None, str(self._labels), self._dim, False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The options of `ftprl.data.open` that read other data in memory in the same way."""
-        options = self._options
-        return {
-            "format": options.format or ARRAYS,
-            "dim": self._dim,
-            "seed": options.seed,
-            "intercept": False,
-            "dtype": options.dtype,
-            "loss": options.loss,
-            "positive": options.positive_label,
-            **({} if options.features is None else {"features": options.features}),
-        }
-
-
-def check_same_rows(saved: Any, now: Mapping[str, Any] | None) -> None:
-    """Refuse rows whose fingerprint is not the one that was taken before."""
-    if not isinstance(saved, Mapping) or now is None:
-        raise InvalidInput(
-            "resume= needs the data of the checkpoint, its files without a cache, got data in memory or a cache; pass"
-            " the same files."
-        )
-    rows = saved.get("rows")
-    if rows != now["rows"]:
-        raise InvalidInput(
-            f"resume= needs the data of the checkpoint, expected {rows!r:.20} rows, got {now['rows']}; pass it."
-        )
-    if dict(saved) != dict(now):
-        raise InvalidInput(
-            f"resume= needs the data of the checkpoint, expected the same {rows} rows, got others; pass them."
-        )
-
-
-def accepts(data: Any) -> bool:
-    """Whether data is a `Batch` or a list of batches."""
-    if isinstance(data, Batch):
-        return True
-    return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(batch, Batch) for batch in data)
-
-
-def open_object(data: Batch | Sequence[Batch], options: ReadingOptions) -> MemorySource:
-    """A `Batch`, or several, as a source; their own row numbers and origins are replaced."""
-    batches = (data,) if isinstance(data, Batch) else tuple(data)
-    options.refuse(("y", "weight"), " is for a matrix, got Batch objects, which have their own; drop it.")
-    dim = max(2, 1 + max((int(batch.indices.max()) for batch in batches if len(batch.indices)), default=0))
-    rule = label_rule([batch.y for batch in batches], options)
-
-    def make(start: int) -> Iterator[Batch]:
+    def blocks(self, file: int = 0, part: int = 0, *, threads: bool = False) -> Iterator[TableRows]:
+        """Yield all blocks, in order."""
         first = 0
-        for batch in batches:
-            skipped = min(max(0, start - first), len(batch))
-            if skipped < len(batch):
-                yield _as_read(batch, first, options.dtype)[skipped:]
-            first += len(batch)
+        for number, one in enumerate(self._data()):
+            data, *own = split(one)
+            beside = {
+                kind: RowVectors(name, value)
+                for kind, name, value in zip(("label", "weight"), ("y", "weight"), own, strict=True)
+                if value is not None
+            }
+            vectors, start = {**self._vectors, **beside}, first
+            shift = {kind: start if kind in beside else 0 for kind in vectors}
+            for block in self._blocks_of(data, first, vectors, shift, number):
+                yield block
+                first += block.stop
+            for vector in beside.values():
+                vector.check_length(first - start)
+        for vector in self._vectors.values():
+            vector.check_length(first)
 
-    return MemorySource(make, sum(len(batch) for batch in batches), checked_dim(dim, options), rule, options)
+    def _data(self) -> Iterator[Any]:
+        """Yield the parts; rows that come one by one are put together."""
+        if not isinstance(self._parts.first, Mapping):
+            yield from self._parts
+            return
+        rows = iter(self._parts)
+        while some := list(islice(rows, BATCH_ROWS)):
+            yield some
+
+    def _blocks_of(
+        self, data: Any, first: int, vectors: Mapping[str, RowVectors], shift: Mapping[str, int], number: int
+    ) -> Iterator[TableRows]:
+        if frames.is_frame(data):
+            origin = f"{ORIGIN}: element {number}" if number else ORIGIN
+            is_open = self.plan.is_open
+            optional = KINDS if is_open else optional_kinds(self.plan)
+            shapes = self._shapes if number else None
+            for batch in frames.table_of(data).to_batches():
+                columns = frames.arranged(batch, self.plan, optional, origin=origin, shapes=shapes)
+                yield from block_of(columns, first, batch.num_rows, vectors, shift)
+                first += batch.num_rows
+        elif are_records(data) or isinstance(self._parts.first, Mapping):
+            for at in range(0, len(data), BATCH_ROWS):
+                rows = list(data[at : at + BATCH_ROWS])
+                yield from block_of([], first, len(rows), vectors, shift, records=rows)
+                first += len(rows)
+        elif len(data) if isinstance(data, list) else True:
+            raise BadFormat(
+                f"{ORIGIN}: element {number}: expected a frame or dicts as before, got {type(data).__name__};"
+                " pass parts of one kind."
+            )
 
 
-def _as_read(batch: Batch, first_row: int, dtype: str) -> Batch:
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the learner refuses that
-        values = batch.values.astype(dtype, copy=False)
-    return batch.replaced(values=values, first_row=first_row, origin=batch.origin or ORIGIN)
+# ---- labels and weights beside the data: one entry per row ----
+def vector_of(name: str, value: Any) -> pa.Array:
+    """A list, array or series as an Arrow array."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        if isinstance(value, pa.Array):
+            return value
+        if len(getattr(value, "shape", ())) > 1:
+            raise TypeError(f"{type(value).__name__} of shape {tuple(value.shape)}")
+        if hasattr(value, "__arrow_c_stream__") or isinstance(value, pa.ChunkedArray):
+            chunked = value if isinstance(value, pa.ChunkedArray) else pa.chunked_array(value)
+            return chunked.combine_chunks() if chunked.num_chunks != 1 else chunked.chunk(0)
+        if isinstance(value, str | bytes) or not np.ndim(value) == 1:
+            raise TypeError(f"{type(value).__name__} of shape {np.shape(value)}")
+        return pa.array(value, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        what = shown(" ".join(str(error).split()))[:120]
+        raise InvalidInput(f"{name}= needs one number or text per row, got {what}; pass a list or an array.") from None
 
 
-def label_rule(labels: Sequence[Vector], options: ReadingOptions) -> LabelRule:
-    """How labels in memory are read for a loss."""
-    return of_array(options.loss, options.positive_label, labels)
+@final
+class RowVectors:
+    """A vector for all rows of the data, dealt out part by part; its length has to be that of the data."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.cells = vector_of(name, value)
+
+    def part(self, start: int, count: int) -> pa.Array:
+        """The entries of rows [start, start + count)."""
+        if start + count > len(self.cells):
+            raise self.mismatch(f"at least {start + count}")
+        return self.cells.slice(start, count)
+
+    def check_length(self, rows: int) -> None:
+        """Refuse a vector of another length, once the number of rows is known."""
+        if rows != len(self.cells):
+            raise self.mismatch(str(rows))
+
+    def mismatch(self, rows: str) -> InvalidInput:
+        """The error of a vector with another length."""
+        return InvalidInput(
+            f"{self.name}= needs one entry per row, got {len(self.cells)} for {rows} rows; match the lengths."
+        )
 
 
-def checked_dim(needed: int, options: ReadingOptions) -> int:
-    """The number of cells: that of the options if it suffices, else as many as are needed."""
-    options.refuse(_OF_FILES, " needs a table with named columns, got data in memory; drop it.")
-    if options.intercept:
-        raise InvalidInput("intercept= is for files, got data in memory; add a column of ones.")
-    if options.dim is not None and options.dim < needed:
-        raise InvalidInput(f"dim= needs to be at least {needed}, the number of columns, got {options.dim}; raise it.")
-    return needed if options.dim is None else int(options.dim)
+# ---- what `ftprl.data.open` asks for ----
+def are_frames(data: Any) -> bool:
+    """Return whether data is a frame, or parts of which the first is one."""
+    return frames.is_frame(data.sample if isinstance(data, Parts) else data)
+
+
+def open_frames(data: Any, options: ReadingOptions) -> TableSource:
+    """Open a frame, or frames in parts, as a source."""
+    named, vectors = _named(options)
+    if not isinstance(data, Parts):
+        data = Parts((frames.table_of(data),), is_one_shot=False)
+        for vector in vectors.values():  # of parts it is known at the end
+            vector.check_length(len(data.first))
+    first, own_y, _ = split(data.first)
+    table = frames.table_of(first)
+    columns, shapes = known_columns(options, named), dict[str, str]()
+    if columns is None:
+        others = () if data.is_one_shot else map(_head_of_part, islice(data, 1, None))
+        fields = arrow_cells.flat_fields(table.schema)
+        heads = frames.heads_of(*frames.with_types(fields, _first_cells(table), others))
+        columns = settle(*frames.decide(heads, named), named.counts, options.missing)
+        if "label" in vectors:
+            free = _free_features(columns, named)
+            some = {name: cells for name, cells in _first_cells(table).items() if name in free}
+            check_no_label(some, vectors["label"].cells.slice(0, SAMPLE_ROWS).to_pylist())
+        shapes = frames.shapes_of(heads)
+    else:
+        plan = plan_of(options, options.format or FRAME)._replace(columns=columns)
+        frames.check_unknown(table.schema, plan)
+    label = label_of(columns.kinds)
+
+    def texts() -> list[str]:
+        column = arrow_cells.column_of(table, label)
+        return [] if column is None else frames.label_texts(label, column)
+
+    return _source(data, options, FRAME, columns, vectors, _own_texts(vectors, own_y) or texts, shapes)
+
+
+def _first_cells(table: Any) -> dict[str, Any]:
+    return dict(arrow_cells.flat_columns(table.slice(0, SAMPLE_ROWS)))
+
+
+def _head_of_part(part: Any) -> tuple[list[Any], frames.FirstCells]:
+    """Return the columns of a part that is not the first, and what gives their first cells."""
+    data, _, _ = split(part)
+    if not frames.is_frame(data):
+        return [], lambda _: {}
+    table = frames.table_of(data)
+
+    def cells(fields: list[Any]) -> dict[str, Any]:
+        names = {field.name for field in fields}
+        return {name: column for name, column in _first_cells(table).items() if name in names}
+
+    return arrow_cells.flat_fields(table.schema), cells
+
+
+def open_dicts(data: Parts, options: ReadingOptions) -> TableSource:
+    """Open dicts as a source."""
+    named, vectors = _named(options)
+    first, own_y, _ = (data.peek(SAMPLE_ROWS), None, None) if isinstance(data.first, Mapping) else split(data.first)
+    sample, columns = first[:SAMPLE_ROWS], known_columns(options, named)
+    if columns is None:
+        kinds, samples, is_sparse = records.decide(sample, named)
+        if samples and not is_sparse:  # of word counts and the like, any key may come later
+            for_structures(named.kinds(), list(samples), "")
+            check_interactions(plan_of(options, RECORDS).interactions, kinds)
+        columns = settle(kinds, samples, named.counts, options.missing or ("ignore" if is_sparse else None))
+        if "label" in vectors:
+            free = {name: name for name in _free_features(columns, named)}
+            labels = vectors["label"].cells.slice(0, SAMPLE_ROWS).to_pylist()
+            check_no_label(free, labels, lambda name: [row.get(name) for row in sample])
+    elif columns.kinds and (options.format != RECORDS or options.missing != "ignore"):
+        records.check_keys(sample, columns.kinds, is_open=options.format == RECORDS)
+    label = label_of(columns.kinds)
+    texts = _own_texts(vectors, own_y) or (lambda: records.label_texts(sample, label))
+    return _source(data, options, RECORDS, columns, vectors, texts)
+
+
+def _free_features(columns: ColumnPlan, named: NamedColumns) -> set[str]:
+    """The columns of features whose kind nobody named."""
+    return {name for name, kind in columns.kinds.items() if kind in FEATURES} - set(named.kinds())
+
+
+def check_no_label(
+    cells: Mapping[str, Any], labels: Sequence[Any], values_of: Callable[[Any], list[Any]] | None = None
+) -> None:
+    """Refuse data that has the labels in a column, too: a model would learn the label from itself.
+
+    In more than a few rows that is no accident. `cells` has those of the columns of features whose kind nobody named.
+    """
+    values_of = values_of or (lambda own: list(own.to_pylist()))
+    wanted = [_plain_label(value) for value in labels[:SAMPLE_ROWS]]
+    if len(wanted) < _MANY_LABELS or len(set(wanted)) < 2:
+        return
+    for name, own in cells.items():
+        head = values_of(own[:_MANY_LABELS] if hasattr(own, "slice") else own)[:_MANY_LABELS]
+        if [_plain_label(value) for value in head] != wanted[:_MANY_LABELS]:
+            continue
+        if [_plain_label(value) for value in values_of(own)[:SAMPLE_ROWS]] == wanted:
+            raise InvalidInput(
+                f"y= needs labels that are no column of the data, got those of column {shown(name)[:40]!r}; drop it, or"
+                " name its kind, such as categorical=, if it is a feature.",
+                option="categorical",
+            )
+
+
+def _plain_label(value: Any) -> Any:
+    """A label in one spelling, whatever its type."""
+    is_plain = isinstance(value, str | bytes | bool | int | float)
+    label = plain_label(value) if is_plain else value
+    return {"true": 1.0, "false": 0.0}.get(label, label) if isinstance(label, str) else label
+
+
+def _own_texts(vectors: Mapping[str, RowVectors], own_y: Any) -> Callable[[], list[str]] | None:
+    """Return what gives the first labels, where they stand beside the data."""
+    if "label" not in vectors and own_y is None:
+        return None
+    return lambda: frames.label_texts("y", (vectors.get("label") or RowVectors("y", own_y)).cells)
+
+
+def _source(
+    data: Parts,
+    options: ReadingOptions,
+    format: str,
+    columns: ColumnPlan,
+    vectors: Mapping[str, RowVectors],
+    texts: Callable[[], list[str]],
+    shapes: Mapping[str, str] | None = None,
+) -> TableSource:
+    options.refuse(("sep", "quote"), " is for files, got data in memory; drop it.")
+    for name, default in (("header", True), ("max_row", LONGEST_USUAL_ROW)):
+        if getattr(options, name) != default:
+            raise InvalidInput(f"{name}= is for files, got data in memory; drop it.", option=name)
+    kinds = columns.kinds
+    for kind in vectors:  # what stands beside the data replaces a column
+        kinds = {name: "ignore" if own == kind else own for name, own in kinds.items()}
+    plan = plan_of(options, options.format or format)
+    plan = plan.with_columns(columns._replace(kinds=kinds), texts, "y" if "label" in vectors else None)
+    return TableSource(MemoryTables(data, plan, vectors, shapes))
+
+
+def _named(options: ReadingOptions) -> tuple[NamedColumns, dict[str, RowVectors]]:
+    """Return the columns that are named, and the labels and weights of all rows where they are no columns."""
+    vectors: dict[str, RowVectors] = {}
+    if options.y is not None:
+        if options.label is not None:
+            raise InvalidInput(
+                f"y= and label= are two ways to pass the labels, got y and label={options.label!r}; keep one.",
+                option=("label",),
+            )
+        vectors["label"] = RowVectors("y", options.y)
+    if options.weight is not None and not isinstance(options.weight, str | int | float):
+        vectors["weight"] = RowVectors("weight", options.weight)
+        options = options._replace(weight=None)
+    return named_columns(options), vectors
+
+
+_DATASET = "<dataset>"
+
+
+@final
+class DatasetTables(TableReader):
+    """The rows of a dataset, block by block; whoever reads one gets it from the object store."""
+
+    files = (_DATASET,)  # as if it were a file of parts
+
+    def __init__(self, references: tuple[Any, ...], plan: Plan) -> None:
+        super().__init__(plan)
+        self._references = references
+
+    def parts(self, file: int) -> int:
+        """Return how many blocks the dataset has."""
+        return len(self._references)
+
+    def blocks(self, file: int = 0, part: int = 0, *, threads: bool = False) -> Iterator[TableRows]:
+        """Yield all rows from a block on."""
+        for number in range(part, len(self._references)):
+            yield from self.blocks_of_part(file, number)
+
+    def blocks_of_part(self, file: int, part: int) -> Iterator[TableRows]:
+        """Yield the rows of one block."""
+        part_of: dict[str, Any] = {"file": file, "part": part, "origin": _DATASET, "part_name": f"block {part}: "}
+        start = 0
+        for batch in _table_of_block(self._references[part]).to_batches() if part < len(self._references) else ():
+            origin = f"{_DATASET}: block {part}"
+            cells = frames.arranged(batch, self.plan, optional_kinds(self.plan), origin=origin)
+            yield from block_of(cells, start, batch.num_rows, **part_of)
+            start += batch.num_rows
+
+
+def _table_of_block(reference: Any) -> Any:
+    import ray
+
+    return frames.table_of(ray.get(reference))
+
+
+# ---- what `ftprl.data.open` asks for ----
+def are_datasets(data: Any) -> bool:
+    """Whether data is a dataset of Ray; one exists only once that package is imported."""
+    module = sys.modules.get("ray.data")
+    return module is not None and isinstance(data, module.Dataset)
+
+
+def open_datasets(data: Any, options: ReadingOptions) -> TableSource:
+    """A dataset as a source: it is computed now, once, and its rows keep the order in which Ray has them."""
+    options.refuse(("y",), " is for data in memory, got a Ray dataset; name the column with label=.", option="label")
+    references = _materialised(data)
+    first = next((table for table in map(_table_of_block, references) if table.num_rows), None)
+    if first is None:
+        raise InvalidInput("data needs at least one row, got an empty Ray dataset; pass some.")
+    named = named_columns(options)
+    columns = known_columns(options, named)
+    if columns is None:
+        sample = dict(arrow_cells.flat_columns(first.slice(0, SAMPLE_ROWS)))
+        heads = frames.heads_of(arrow_cells.flat_fields(first.schema), sample)
+        columns = settle(*frames.decide(heads, named), named.counts, options.missing)
+    label = label_of(columns.kinds)
+
+    def texts() -> list[str]:
+        column = arrow_cells.column_of(first, label)
+        return [] if column is None else frames.label_texts(label, column)
+
+    plan = plan_of(options, FRAME).with_columns(columns, texts)
+    return TableSource(DatasetTables(references, plan))
+
+
+def _materialised(data: Any) -> tuple[Any, ...]:
+    """References to the blocks of a dataset, in order; without it Ray returns them as they become ready."""
+    execution = data.context.execution_options
+    before, execution.preserve_order = execution.preserve_order, True
+    try:
+        return tuple(data.materialize().to_arrow_refs())
+    finally:
+        execution.preserve_order = before
+
+
+def are_dicts(data: Any) -> bool:
+    """Whether data is a list or an iterator of dicts, or has parts of which the first is a list of dicts."""
+    return isinstance(data, Parts) and (isinstance(data.first, Mapping) or are_records(data.sample))

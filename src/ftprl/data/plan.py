@@ -1,21 +1,37 @@
-"""`Plan`: all that decides what a row becomes, whether it is text, a row of a table, or a dict."""
+"""`Plan`: all that decides what a row becomes, whether it is text, a row of a table, a dict or a row of an array."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ftprl._core import Parser, RecordParser, parser
-from ftprl.data import ngrams
-from ftprl.data.interactions import Interactions, as_bytes, as_lists, checked, parse
+from ftprl.data.files import shown
+from ftprl.data.kinds import BESIDE, CODES
 from ftprl.data.labels import LabelRule, of_values
-from ftprl.data.ngrams import NO_GRAMS, Grams
-from ftprl.data.options import DIM, JSON_LINES, RECORDS, TEXT_FORMATS, ReadingOptions
-from ftprl.data.protocol import BESIDE, KINDS, Description
+from ftprl.data.options import (
+    ANY,
+    DIM,
+    GRAMS,
+    JSON_LINES,
+    NO_GRAMS,
+    RECORDS,
+    TEXT_FORMATS,
+    Grams,
+    Interactions,
+    ReadingOptions,
+    interactions_as_bytes,
+    interactions_as_lists,
+    parse_grams,
+    parse_interactions,
+)
+from ftprl.data.source import Description
+from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ftprl.data.columns import ColumnPlan
-    from ftprl.data.tables import Dialect
+    from ftprl.data.csv_files import Dialect
+
 
 BATCH_ROWS = 16384
 NUMBERS = LabelRule("number")
@@ -47,6 +63,7 @@ class Plan(NamedTuple):
     names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
     grams: Grams = NO_GRAMS
+    features: int | None = None  # columns of an array or a matrix
     namespaces: Sequence[str] | None = None  # of keys as in VW text; only these, if there are any
 
     def parser(self) -> Parser:
@@ -70,7 +87,7 @@ class Plan(NamedTuple):
             quote=quote,
             names=bool(self.names),
             all_names=self.names == "all",
-            interactions=as_bytes(self.interactions),
+            interactions=interactions_as_bytes(self.interactions),
             grams=self.grams.rules(self.kinds),
             namespaces=None if self.namespaces is None else [name.encode() for name in self.namespaces],
         )
@@ -78,10 +95,10 @@ class Plan(NamedTuple):
             made.set_rules(*self.columns.core_rules)
         kinds = (self.kinds or {}).items()
         if self.format == JSON_LINES:
-            made.set_columns([(KINDS.index(kind), name.encode("utf-8", "surrogatepass")) for name, kind in kinds])
+            made.set_columns([(CODES[kind], name.encode("utf-8", "surrogatepass")) for name, kind in kinds])
             made.reads_others = self.reads_other_columns
         if isinstance(made, RecordParser):
-            names = [(KINDS.index(kind), name.encode("utf-8", "backslashreplace")) for name, kind in kinds]
+            names = [(CODES[kind], name.encode("utf-8", "backslashreplace")) for name, kind in kinds]
             made.set_names(names, self.is_open)
         return made
 
@@ -117,8 +134,9 @@ class Plan(NamedTuple):
             "dtype": self.dtype,
             "loss": self.loss,
             "positive": self.positive,
-            **as_lists(self.interactions),
+            **interactions_as_lists(self.interactions),
             **self.grams.to_dict(),
+            **({} if self.features is None else {"features": self.features}),
             **({} if self.columns is None else self.columns.to_dict()),
         }
         if self.dialect is not None:
@@ -133,8 +151,8 @@ class Plan(NamedTuple):
             label = next((name for name, kind in columns.kinds.items() if kind == "label"), "")
         rule = of_values(self.loss, self.positive, label, labels())
         is_open = self.is_open or self.format == JSON_LINES
-        checked(self.interactions, None if is_open else columns.kinds)
-        ngrams.checked(self.grams, columns.kinds)
+        check_interactions(self.interactions, None if is_open else columns.kinds)
+        check_grams(self.grams, columns.kinds)
         return self._replace(columns=columns, labels=rule)
 
 
@@ -158,7 +176,39 @@ def plan_of(options: ReadingOptions, format: str, labels: LabelRule = NUMBERS) -
         recognises_separator=format == "csv" and options.sep is None and bool(options.header),
         reads_other_columns=bool(options.other_columns),
         names=options.names,
-        interactions=parse(options.interactions),
-        grams=ngrams.parse(options.ngrams, options.skips, options.char_ngrams),
+        interactions=parse_interactions(options.interactions),
+        grams=parse_grams(options.ngrams, options.skips, options.char_ngrams),
         namespaces=options.namespaces,
     )
+
+
+def check_interactions(interactions: Interactions, kinds: Any) -> Interactions:
+    """The same, if they name columns that have features; `kinds` is None where any name may come."""
+    if kinds is None:
+        return interactions
+    from ftprl.data.columns import nearest
+
+    columns = [name for name, kind in kinds.items() if kind not in (*BESIDE, "ignore")]
+    for term in (term for terms in interactions for term in terms):
+        if term != ANY and term not in columns:
+            raise InvalidInput(
+                f"interactions= needs columns with features, got {shown(term)!r}; {nearest(term, columns)}"
+            )
+    return interactions
+
+
+def check_grams(grams: Grams, kinds: Mapping[str, str] | None) -> Grams:
+    """The same, if they are for columns of text; `kinds` is None where there are no columns."""
+    if kinds is None or not grams:
+        return grams
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    first = next(name for name in GRAMS if getattr(grams, name))
+    wrong = next((name for name in sorted(grams.names) if name not in texts), None)
+    if wrong is not None:
+        raise InvalidInput(
+            f"{first}= needs columns of text, got {shown(wrong)[:40]!r}; pass it with text= as well.",
+            option=(*GRAMS, "text"),
+        )
+    if not texts:
+        raise InvalidInput(f"{first}= needs columns of text, got none; name them with text=.", option=(*GRAMS, "text"))
+    return grams

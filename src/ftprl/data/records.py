@@ -1,38 +1,43 @@
-"""Rows as dicts: a list of them, an iterator, or lists in parts. A key that a dict lacks is a missing value.
-
-Dicts within a dict and lists are read as the objects and arrays of JSON lines.
-"""
+"""Dicts and JSON lines, which are rows with names: what each name is for is settled by the first rows."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from ftprl.data.columns import FEATURES, ColumnSample, kind_of_text
+from ftprl._core import look_at_json
+from ftprl.data.arrow_cells import DEEPEST, has_inside
+from ftprl.data.columns import (
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    ColumnPlan,
+    NamedColumns,
+    for_structures,
+    known_columns,
+    listed,
+    named_columns,
+    settle,
+    warn_of_unknown,
+)
+from ftprl.data.files import Stream, is_receipt
 from ftprl.data.frames import sample_of, text_of
-from ftprl.data.nested import DEEPEST, has_inside
-from ftprl.data.options import ReadingOptions, column_name
-from ftprl.data.parts import ORIGIN, Parts, are_records
-from ftprl.data.protocol import Source
-from ftprl.data.tables import NamedColumns, listed, warn_of_unknown
-from ftprl.errors import BadFormat
+from ftprl.data.kinds import FEATURES, KEEPING_VALUES, ColumnSample, kind_of_text
+from ftprl.data.options import JSON_LINES, RECORDS, ReadingOptions, column_name
+from ftprl.data.parts import ORIGIN
+from ftprl.data.plan import Plan, check_interactions, plan_of
+from ftprl.data.text import TextSource, settled_source
+from ftprl.errors import BadFormat, InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl._core import ColumnCounts
+
 
 MOST_NAMES = 5000  # whose kinds are kept in the model
 _FIRST = 100  # rows whose keys are compared with the columns of a model
-
-
-def accepts(data: Any) -> bool:
-    """Whether data is a list or an iterator of dicts, or has parts of which the first is a list of dicts."""
-    return isinstance(data, Parts) and (isinstance(data.first, Mapping) or are_records(data.sample))
-
-
-def open_object(data: Any, options: ReadingOptions) -> Source:
-    """Dicts as a source."""
-    from ftprl.data.memory_tables import open_records
-
-    return open_records(data, options)
 
 
 def decide(sample: Sequence[Any], named: NamedColumns) -> tuple[dict[str, str], dict[str, ColumnSample], bool]:
@@ -172,7 +177,7 @@ def _sample(name: str, values: Sequence[Any], rows: int, kind: str | None) -> Co
 
     cells = [text_of(value).encode("utf-8", "backslashreplace") for value in values]
     texts = pa.chunked_array([pa.array(cells, pa.binary())])
-    sample = sample_of(name, texts, "bucket" if kind == "bucket" else "text")
+    sample = sample_of(name, texts, kind if kind in KEEPING_VALUES else "text")
     missing = rows - len(values)
     return sample._replace(cells=rows, empty=sample.empty + missing, absent=sample.absent + missing)
 
@@ -197,3 +202,144 @@ def _values_of(row: Mapping[Any, Any], name: str) -> Iterator[Any]:
     if value is None and "." in name:
         value = next((own for path, own in flat_items(row) if path == name), None)
     return _elements(value if is_list(value) else [value])
+
+
+_DISTINCT = 32
+_FIRST_LOOK = 64_000
+
+
+def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
+    """Open files of JSON lines as a source."""
+    why = " is for CSV and TSV files, got JSON lines; drop it."
+    options.refuse(("sep", "quote"), why)
+    if not options.header:
+        raise InvalidInput(f"header=False{why}", option="header")
+    named, plan = named_columns(options), plan_of(options, JSON_LINES)
+    known = known_columns(options, named)
+    return settled_source(files, lambda stream: _settle(stream, plan, named, known, options.missing))
+
+
+def _settle(
+    stream: Stream, plan: Plan, named: NamedColumns, known: ColumnPlan | None, missing: str | None
+) -> tuple[Plan, bytes]:
+    """Return the plan with the kinds of the columns and the rule for the labels, and the bytes read for that."""
+    kept = {} if known is None else known.kinds
+    label = named.label if known is None else next((name for name, kind in kept.items() if kind == "label"), None)
+    data, rows, columns, labels = _sample_lines(stream, plan.block_size, label or "", named.kept)
+    if not plan.skip_bad_rows:
+        _check_first_line(stream, data)
+    if kept and any(_objects_of(data)) and not (plan.reads_other_columns and missing == "ignore"):
+        is_open = plan.reads_other_columns
+        check_keys(_objects_of(data), kept, is_open=is_open, where=f"{stream.name}:1", null="null")
+    if known is None:
+        kinds, is_sparse = _decide_by_lines(columns, named, stream.name, rows)
+        samples = {column.name: column.sample for column in columns}
+        known = settle(kinds, samples, named.counts, missing or ("ignore" if is_sparse else None))
+        if columns and not is_sparse:  # of word counts and the like, any key may come later
+            check_interactions(plan.interactions, known.kinds)
+    return plan.with_columns(known, lambda: labels), data
+
+
+def _check_first_line(stream: Stream, data: bytes) -> None:
+    """Refuse a file that is one JSON value, such as an array of all rows, rather than one object per line."""
+    text = data.lstrip()
+    first, _, rest = text.partition(b"\n")
+    if first.startswith(b"["):
+        found, program = "an array", ".[]"
+    elif first.startswith(b"{") and rest and not first.rstrip().endswith(b"}"):
+        found, program = "an object of several lines", "."
+    else:
+        return
+    if is_receipt(text):
+        found, remedy = "a receipt", "pass the data"
+    else:
+        remedy = (
+            f"convert it, as with jq -c '{program}' FILE > rows.jsonl, or load it in Python and pass the list of dicts"
+        )
+    line = data[: len(data) - len(text)].count(b"\n") + 1
+    raise BadFormat(f"{stream.name}:{line}: expected one JSON object per line, got {found}; {remedy}.")
+
+
+def _objects_of(data: bytes) -> Iterator[dict[str, Any]]:
+    """The objects of the first lines; others are reported when they are read."""
+    for line in data.split(b"\n")[:SAMPLE_ROWS]:
+        with contextlib.suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            if isinstance(row, dict):
+                yield row
+
+
+@final
+class _JsonColumn(NamedTuple):
+    """A column of the first lines: how many of its values are numbers, whether a line may have several, the rest."""
+
+    name: str
+    numbers: int
+    has_several: bool
+    sample: ColumnSample
+
+
+def _sample_lines(
+    stream: Stream, block_size: int, label: str, keep: Sequence[str]
+) -> tuple[bytes, int, list[_JsonColumn], list[str]]:
+    """The bytes of the first lines, how many these are, their columns, and the first labels."""
+    data, last, wanted = b"", False, _FIRST_LOOK
+    names = [name.encode("utf-8", "surrogatepass") for name in keep]
+    while True:
+        blocks, size = [data], len(data)
+        while size < wanted and not last:
+            blocks.append(stream.read(min(block_size, wanted - size)))
+            size += len(blocks[-1])
+            last = not blocks[-1]
+        data = b"".join(blocks)
+        rows, columns, labels = look_at_json(data, last, SAMPLE_ROWS, label.encode(), _DISTINCT, names)
+        if rows >= SAMPLE_ROWS or last or size >= SAMPLE_BYTES:
+            texts = [value.decode("utf-8", "backslashreplace") for value in labels]
+            return data, rows, _without_empty_objects([_json_column(rows, *column) for column in columns]), texts
+        # As many bytes as the rows so far make likely, so that lines are not looked at many times.
+        likely = size * SAMPLE_ROWS // rows * 17 // 16 if rows else 2 * size
+        wanted = min(max(2 * size, likely), SAMPLE_BYTES)
+
+
+def _json_column(rows: int, name: bytes, numbers: int, has_several: bool, counts: ColumnCounts) -> _JsonColumn:
+    sample = ColumnSample(*counts)
+    missing = 0 if has_several else rows - sample.cells  # lines that have no such key, or null
+    sample = sample._replace(cells=sample.cells + missing, empty=sample.empty + missing, absent=sample.absent + missing)
+    return _JsonColumn(name.decode("utf-8", "backslashreplace"), numbers, has_several, sample)
+
+
+def _without_empty_objects(columns: list[_JsonColumn]) -> list[_JsonColumn]:
+    """The columns but for objects that are null in some lines."""
+    inside = {column.name[:at] for column in columns for at, c in enumerate(column.name) if c == "."}
+    return [column for column in columns if column.name not in inside or column.sample.present]
+
+
+def _decide_by_lines(
+    columns: list[_JsonColumn], named: NamedColumns, file: str, rows: int
+) -> tuple[dict[str, str], bool]:
+    """The kinds of the columns, and whether most lines lack most of them.
+
+    A column is what it is named, else numeric when all values are numbers, else as text with these values. Rows with
+    more columns than a model keeps, such as counts of words, are read by the type of each value alone.
+    """
+    names = [column.name for column in columns]
+    kinds = for_structures(named.kinds(), names, f"{file}: ") if names else named.kinds()
+    kinds |= dict.fromkeys(named.by_option["ignore"], "ignore")  # an object as a whole, whatever it has in later lines
+    is_sparse = 2 * sum(column.sample.cells - column.sample.empty for column in columns) < rows * len(columns)
+    if len(names) > MOST_NAMES:
+        return kinds, is_sparse
+    by_values = {column.name: _kind_by_lines(column) for column in columns}
+    return {**by_values, **kinds}, is_sparse
+
+
+def _kind_by_lines(column: _JsonColumn) -> str:
+    if column.sample.present and column.numbers == column.sample.cells - column.sample.empty:
+        return "numeric"
+    return "categorical" if column.has_several else kind_of_text(column.sample, may_be_number=False)
+
+
+def plan_of_names(options: ReadingOptions) -> Plan:
+    """Return the plan for dicts of which none is known yet: kinds that are named, all other keys by their values."""
+    named = named_columns(options)
+    columns = settle(named.kinds(), {}, named.counts, options.missing or "ignore")
+    return plan_of(options, RECORDS).with_columns(columns._replace(profile=()), list)

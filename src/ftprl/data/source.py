@@ -1,33 +1,171 @@
-"""Sources whose rows are parsed: jobs in order, parsed ahead by threads or by workers, and positions between the rows.
-
-Text files and tables (files of columns, frames, dicts) differ in what a job is (`Chunk`, `TableRows`) and in the parser
-that reads it. A job has its `file`, `part` and `offset` there, the `line` of its first row (None where lines have to be
-counted first), its `origin` for messages, what ended the reading behind it (`error`), and `where(line)`.
-"""
+"""`Source`: rows as batches; positions between the rows, and digests by which data is recognised."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final, runtime_checkable
 
-from ftprl._core import Parser
-from ftprl.data.batch import Batch, RowNames
-from ftprl.data.digests import RowDigest, whole_numbers
-from ftprl.data.files import ErrorWithoutLine, is_uri, shown, unreadable
-from ftprl.data.plan import Plan
-from ftprl.data.prefetch import Prefetch, usual_threads
-from ftprl.data.protocol import Description, Position, Source
-from ftprl.errors import BadFormat, FtprlError, InvalidInput
+import numpy as np
+from numpy.typing import NDArray
 
-J = TypeVar("J")
-R = TypeVar("R")
-J_contra = TypeVar("J_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
+from ftprl._core import text_fingerprint
+from ftprl.data.batch import Batch
+from ftprl.data.files import is_uri, shown
+from ftprl.data.kinds import KINDS
+from ftprl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ftprl.data.columns import ColumnPlan, ColumnProfile
+    from ftprl.data.jobs import Parsed
+
+
+@runtime_checkable
+class Position(Protocol):
+    """A place between two rows of a source, from which it can be read on; only the source knows what is in it."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the source come before it."""
+
+    def after(self, rows: int) -> Position:
+        """The position that many rows further on, within the batch that came with this position."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The position as JSON values, for a checkpoint; `Source.position` reads them."""
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows as batches, in a fixed order: text files, arrays in memory, or any class with these members.
+
+    A class that derives from `Source` inherits `batches` and `take_left_out`.
+    """
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths that are read, in their order, "-" for standard input; none for data in memory."""
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether `read` may be called more than once; not so for standard input and pipes."""
+
+    @property
+    def start(self) -> Position:
+        """The position of the first row."""
+
+    def position(self, saved: Mapping[str, Any]) -> Position:
+        """The position that `Position.to_dict` saved; raises InvalidInput for values that no position has."""
+
+    def read(
+        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
+    ) -> Generator[tuple[Batch, Position]]:
+        """Batches from a position on (by default from the first row), each with the position of its first row.
+
+        `threads` threads parse ahead of the caller: 0 for none, None for as many as the processors are good for. The
+        rows do not depend on it. Without `digest` the caller needs neither `digest()` nor `Position.to_dict()`, and
+        what only they need may be left out.
+        """
+
+    def batches(self, start_row: int = 0) -> Iterator[Batch]:
+        """All batches from row `start_row` on, read by the caller's own thread."""
+        if start_row < 0:
+            raise InvalidInput(f"start_row needs a number of at least 0, got {start_row}; count rows from 0.")
+        return (
+            batch[max(0, start_row - batch.first_row) :]
+            for batch, _ in self.read(threads=0)
+            if batch.first_row + len(batch) > start_row
+        )
+
+    def locate(self, position: Position) -> str:
+        """Where the row behind a position is, for a message: its file and line."""
+
+    @property
+    def skips_bad_rows(self) -> bool:
+        """Whether rows that cannot be read are left out and counted; otherwise the first of them raises BadFormat."""
+
+    @property
+    def bad_rows(self) -> int:
+        """How many rows were left out, up to where the last call of `read` has come."""
+
+    @property
+    def first_bad(self) -> str | None:
+        """Where the first row was left out, and why."""
+
+    def take_left_out(self) -> dict[int, int]:
+        """How many rows were left out since the last call, by the number of good rows that come before them.
+
+        It is called after each batch and at the end, and may be ahead of the batch. A reading that starts at a
+        position may also give rows before it.
+        """
+        return {}
+
+    def fingerprint(self) -> Any:
+        """JSON values by which a resumed run recognises its data; None for data that cannot be read again."""
+
+    def check_unchanged(self, fingerprint: Any) -> None:
+        """Raise InvalidInput unless the data is that of a fingerprint taken before."""
+
+    def check_before(self, position: Position) -> None:
+        """Raise InvalidInput unless everything before a position is as it was when the position was made."""
+
+    def digest(self) -> Any:
+        """JSON values that identify all that was read, from the first row to where the last call of `read` has come.
+
+        Two passes over the same data have the same digest. None where data cannot change unnoticed.
+        """
+
+    def describe(self) -> Description:
+        """What is read, for people and for the run log."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings of `ftprl.data.open`, as JSON values, with which other data is read in the same way."""
+
+
+@final
+class Description(NamedTuple):
+    """What is read: the files, their format, what each column is for, what the labels become."""
+
+    format: str
+    files: tuple[str, ...]
+    columns: Mapping[str, str] | None
+    labels: str
+    dim: int
+    intercept: bool
+    missing: str | None = None  # what a missing value of a column becomes
+    profile: Sequence[ColumnProfile] = ()  # what the first rows say of each column
+
+    def with_plan(self, plan: ColumnPlan | None) -> Description:
+        """The description of data with columns that are read by a plan."""
+        if plan is None:
+            return self
+        return self._replace(columns=plan.kinds, missing=plan.missing, profile=plan.profile)
+
+    def __str__(self) -> str:
+        some = ", ".join(self.files[:3]) + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
+        lines = [f"{'format':<12} {self.format}", f"{'files':<12} {some}", f"{'labels':<12} {self.labels}"]
+        lines.append(f"{'table':<12} {self.dim} cells{', the last one for the intercept' if self.intercept else ''}")
+        for kind in KINDS if self.columns else ():
+            names = [shown(name) for name, k in (self.columns or {}).items() if k == kind]
+            if names:
+                lines.append(f"{kind:<12} {', '.join(names)}")
+        if self.missing is not None:
+            lines.append(f"{'missing':<12} {self.missing}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description as JSON values."""
+        return {
+            "format": self.format,
+            "files": list(self.files),
+            "columns": None if self.columns is None else dict(self.columns),
+            "labels": self.labels,
+            "dim": self.dim,
+            "intercept": self.intercept,
+            "missing": self.missing,
+            "profile": [column.to_dict() for column in self.profile],
+        }
 
 
 @final
@@ -79,236 +217,7 @@ class Place:
 _COUNTS = ("file", "part", "offset", "line", "skip", "rows", "bad")
 
 
-# ---- parsing ----
-
-
-@final
-@dataclass(slots=True)
-class Parsed:
-    """The rows of a job as batches.
-
-    Lines (of text) or rows (of tables) are counted from 0 at the line of the job: it has `lines` of them, the first bad
-    row is at `first_bad`, the one that ended the parsing at `problem`, with the option that may help. `negative` is the
-    label that counts as -1 in these rows, 1 when none occurred. `left_out` counts bad rows by the number of good rows
-    before them; `records` has the text of every row, good or bad, where it is kept.
-    """
-
-    job: Any
-    batches: Sequence[Batch]
-    lines: int
-    bad: int
-    first_bad: tuple[int, str] | None
-    problem: tuple[int, str, str] | None
-    negative: float
-    left_out: Mapping[int, int]
-    records: Sequence[bytes]
-    failure: ErrorWithoutLine | None = None  # of the file, while it was parsed
-
-    def error(self, line: int) -> FtprlError | None:
-        """Return what ended the reading in this job or behind it, given the line of its first row."""
-        if self.problem is not None:
-            at, what, option = self.problem
-            return BadFormat(f"{self.job.where(line + at)}: {what}", option=(option, "on_bad_row", "loss"))
-        error = self.failure or self.job.error
-        return error.at(line + self.lines) if isinstance(error, ErrorWithoutLine) else error
-
-
-class JobParser(ABC):
-    """A parser of the core that reads jobs."""
-
-    def __init__(self, parser: Parser) -> None:
-        self.core = parser
-        self._last_start = (0, 0, 0)  # of the last job
-
-    def join(self, other: JobParser) -> None:
-        """Stop recording names together with another parser of the same data."""
-        self.core.join_names(other.core)
-
-    @abstractmethod
-    def _feed(self, job: Any) -> Iterator[None]:
-        """Parse a job, with a stop whenever a batch is full and at the end."""
-
-    def _lines(self) -> int:
-        """Return how many lines of the job were parsed, where the next job needs to know."""
-        return 0
-
-    def parse(self, job: Any, negative: float = 1.0) -> Parsed:
-        """Return the rows of a job, up to the first bad one unless those are left out."""
-        core, failure = self.core, None
-        start = (job.file, job.part, job.offset)
-        if start < self._last_start:  # threads may take a parser in another order than jobs
-            core.forget_names()
-        self._last_start, bad_before = start, core.bad
-        taking = _Taking(core, job.origin)
-        core.negative = negative
-        try:
-            for _ in self._feed(job):
-                taking.take()
-                if core.problem is not None:
-                    break
-        except (OSError, EOFError) as error:
-            failure = unreadable(job.origin, error)
-            taking.take()
-        bad, first, problem = core.bad - bad_before, core.first_bad, None
-        if core.problem is not None:
-            at, what, *remedy = core.problem
-            problem = at - 1, _with_remedy(shown(what), *remedy), remedy[1]
-        return Parsed(
-            job=job,
-            batches=taking.batches,
-            lines=self._lines(),
-            bad=bad,
-            first_bad=None if first is None or not bad else (first[0] - 1, shown(first[1])),
-            problem=problem,
-            negative=core.negative,
-            left_out=taking.left_out,
-            records=taking.records,
-            failure=failure,
-        )
-
-
-def _with_remedy(what: str, remedy: str, option: str) -> str:
-    """Return what is wrong with a row, and what to do: a remedy, another kind of column, or to fix the row itself."""
-    if remedy:
-        return f"{what}; {remedy} {option}="
-    if "; rescale the" in what:
-        return what
-    other = f" pass {option}= with the column," if option else ""
-    if what.startswith("expected a number as the label") and " in column " in what:
-        other = " pass loss=softmax for classes,"
-    return f"{what}; fix the row,{other} or pass on_bad_row=skip"
-
-
-@final
-class _Taking:
-    """What a parser of the core has read so far: batches, where rows were left out, and the text if it is kept."""
-
-    def __init__(self, parser: Parser, origin: str) -> None:
-        self._parser, self._origin, self._rows, self._bad = parser, origin, 0, parser.bad
-        self.batches: list[Batch] = []
-        self.records: list[bytes] = []
-        self.left_out = Counter[int]()  # bad rows, by how many good rows come before them
-
-    def take(self) -> None:
-        """Take what was read since the last call."""
-        if self._parser.bad != self._bad:
-            self._bad = self._parser.bad
-            self.left_out.update(self._rows + rows for rows in self._parser.take_left_out())
-        if self._parser.rows:
-            self.batches.append(taken(self._parser, self._origin))
-            self._rows += len(self.batches[-1])
-        if self._parser.keeps_records:
-            self.records += self._parser.take_records()
-
-
-def taken(parser: Parser, origin: str) -> Batch:
-    """Return the rows that a parser holds."""
-    indptr, indices, values, y, weight, tags_by_row = parser.take()
-    tags: list[str] | None = None
-    if tags_by_row:
-        tags = [""] * len(y)
-        for row, tag in tags_by_row:
-            tags[row] = tag.decode("utf-8", "backslashreplace")
-    new = parser.take_names()
-    names = None if new is None else RowNames(new, 0, len(y))
-    tagged = None if tags is None else tuple(tags)
-    texts = {code: text.decode("utf-8", "backslashreplace") for code, text in parser.take_label_texts()}
-    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, texts)
-
-
-# ---- workers in other processes ----
-
-
-class Work(Protocol[J_contra, R_co]):
-    """What a worker does with a job: it reads and parses, and yields results; all of them can be pickled."""
-
-    def __call__(self, job: J_contra, /) -> Iterator[R_co]:
-        """Yield the results of one job, in order; they are the same whenever it is done."""
-
-    def size(self, result: Any, /) -> tuple[int, int]:
-        """Return the rows of a result, and about how many bytes it has."""
-
-    def describe(self, job: J_contra, /) -> str:
-        """Return what the job reads, for messages."""
-
-
-@runtime_checkable
-class Workers(Protocol):
-    """Processes that do jobs, on this machine or on others."""
-
-    def results(self, jobs: Iterator[J], work: Work[J, R]) -> Generator[R]:
-        """Yield the results of all jobs, in the order of the jobs; a job whose worker dies is done again."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class RemoteJob:
-    """Jobs of one file that a worker reads: `jobs` whose rows it finds in the file, or all from a place on."""
-
-    file: int
-    name: str  # of the file, for messages
-    start: Place
-    jobs: tuple[Any, ...] | None = None
-
-
-class RemoteReader(Protocol):
-    """What finds the jobs of a source, on the machine that learns and on those of the workers."""
-
-    def remote_jobs(self, start: Place) -> Generator[RemoteJob]:
-        """Yield what workers are to read, from a place on."""
-
-    def jobs_of(self, remote: RemoteJob, /) -> Generator[Any]:
-        """Yield the jobs of a remote job, with their rows."""
-
-    def without_rows(self, job: Any, /) -> Any:
-        """Return a job without its rows: where they are in the file."""
-
-    def parser(self) -> JobParser:
-        """Return a parser of the jobs."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ReadAndParse:
-    """The work of a worker: it reads and parses the rows of a remote job; jobs come back without their rows."""
-
-    reader: RemoteReader
-
-    def __call__(self, remote: RemoteJob, /) -> Iterator[Parsed]:
-        """Yield the rows of each job."""
-        parser = self.reader.parser()
-        with closing(self.reader.jobs_of(remote)) as jobs:
-            for job in jobs:
-                parsed = parser.parse(job, remote.start.negative)
-                parsed.job = self.reader.without_rows(job)
-                yield parsed
-                if parsed.problem is not None:
-                    return
-
-    def size(self, result: Parsed, /) -> tuple[int, int]:
-        """Return the rows of a result and the bytes of its arrays."""
-        arrays = [(b.indptr, b.indices, b.values, b.y, b.weight) for b in result.batches]
-        return sum(map(len, result.batches)), sum(array.nbytes for batch in arrays for array in batch)
-
-    def describe(self, job: RemoteJob, /) -> str:
-        """Return the file of a job, and which part of it."""
-        return job.name
-
-
-def check_here(file: str) -> None:
-    """Refuse a file that the process that learns has found and this one, on another machine, does not have."""
-    if not is_uri(file) and not os.path.exists(file):
-        import socket  # takes long, and most readings need none
-
-        raise InvalidInput(
-            f"{shown(file)}: not there on a worker of the cluster, on {socket.gethostname()}; put the data on a path"
-            " that all nodes have."
-        )
-
-
 # ---- sources ----
-
-
 @final
 class State:
     """How far a reading has come."""
@@ -360,175 +269,141 @@ class State:
         return counts
 
 
+_END_BYTES = 65_536
+_MODULUS = 2**64  # of the fingerprints that the core makes of text
+_FACTOR = 0x9E3779B97F4A7C15
+_FACTORS = tuple(pow(_FACTOR, i, _MODULUS) for i in range(5))  # of the columns of a batch
+
+
 @final
-class _Reading:
-    """The jobs of a reading, parsed ahead by threads, by workers, or as they are taken."""
+class BatchDigest:
+    """The SHA-256 of rows, the same however they are cut into batches: of the five columns, each by itself.
 
-    def __init__(self, source: JobSource, state: State, threads: int) -> None:
-        self._prefetch: Prefetch[Any, Parsed] | None = None
-        self._waits = source.can_be_read_again or not source.files
-        first = source.parser()
-        parsers = [first]
+    Lengths as int64, indices as uint32, values as they are, labels and weights as float64, all little-endian.
+    """
 
-        def work(job: Any) -> Parsed:
-            try:
-                parser = parsers.pop()
-            except IndexError:
-                parser = source.parser()
-                parser.join(first)
-            parsed = parser.parse(job, state.negative)
-            if parsed.problem is None:
-                parsers.append(parser)
-            return parsed
+    def __init__(self) -> None:
+        import hashlib  # loads OpenSSL: most readings make no such digest
 
-        if source.workers is not None:
-            self._jobs: Generator[Any] = source.reader.remote_jobs(state.start)
-            self.results: Generator[Parsed] = source.workers.results(self._jobs, ReadAndParse(source.reader))
-            return
-        self._jobs = source.jobs(state.start, threads)
-        if threads and source.suits_threads:
-            self._prefetch = Prefetch(self._jobs, work, threads, wait=self._waits)
-            self.results = self._prefetch.results()
-        else:
-            self.results = (work(job) for job in self._jobs)
+        self._new = hashlib.sha256
+        self._columns = [hashlib.sha256() for _ in range(5)]
+        self.rows = 0
 
-    def close(self) -> None:
-        """Leave no thread and no file behind, whatever ends the reading, unless a thread waits for standard input."""
-        self.results.close()
-        if self._prefetch is not None:
-            self._prefetch.close()
-        if self._waits:
-            self._jobs.close()
+    def update(self, batch: Batch) -> None:
+        """Add some rows."""
+        lengths = np.diff(batch.indptr)
+        for digest, column in zip(
+            self._columns, (lengths, batch.indices, batch.values, batch.y, batch.weight), strict=True
+        ):
+            little = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
+            digest.update(little.data if little.size else b"")
+        self.rows += len(batch)
+
+    def result(self) -> dict[str, Any]:
+        """One digest of the five, and the number of rows."""
+        whole = self._new("".join(digest.hexdigest() for digest in self._columns).encode())
+        return {"rows": self.rows, "sha256": whole.hexdigest()}
 
 
-class JobSource(Source):
-    """Rows as batches, parsed job by job; `ftprl.data.open` makes one."""
+@final
+class RowDigest(NamedTuple):
+    """A quick digest of rows, the same however they are cut into batches.
 
-    suits_threads = True  # whether other threads may parse the jobs
-    suits_workers = True  # whether workers in other processes may
-    reader: Any  # a RemoteReader, where workers can read the data
+    It notices data that has changed, but is no proof against someone who makes up two streams with the same digest.
+    """
 
-    def __init__(self, plan: Plan, files: tuple[str, ...] = ()) -> None:
-        self.settings, self._files = plan, files
-        self._state = State(Place())  # of the last reading
-        self.workers: Workers | None = None
+    rows: int = 0
+    entries: int = 0
+    fingerprint: int = 0
 
-    @abstractmethod
-    def jobs(self, start: Place, threads: int) -> Generator[Any]:
-        """Yield the jobs from a place on."""
+    def plus(self, batch: Batch) -> RowDigest:
+        """With some more rows."""
+        total, entries = self.fingerprint, len(batch.indices)
+        columns: tuple[tuple[NDArray[Any], int], ...] = (
+            (np.diff(batch.indptr), self.rows),
+            (batch.indices, self.entries),
+            (batch.values, self.entries),
+            (batch.y, self.rows),
+            (batch.weight, self.rows),
+        )
+        for factor, (column, before) in zip(_FACTORS, columns, strict=True):
+            size = column.nbytes
+            view = np.ascontiguousarray(column).data.cast("B") if size else memoryview(b"")
+            total += factor * text_fingerprint(view, 0, size, before * column.itemsize)
+        return RowDigest(self.rows + len(batch), self.entries + entries, total % _MODULUS)
 
-    @abstractmethod
-    def parser(self) -> JobParser:
-        """Return a parser of the jobs."""
+    def to_list(self) -> list[int]:
+        """As JSON values."""
+        return list(self)
 
-    def _claim(self) -> None:
-        """Refuse a second reading of data that can be read once."""
 
-    def _give_back(self, job: Any) -> None:
-        """Take back the memory of a job that was parsed."""
+def whole_numbers(saved: Any, count: int) -> list[int]:
+    """The numbers of a digest as they were saved, checked."""
+    if not isinstance(saved, list) or len(saved) != count or not all(_is_64_bit(number) for number in saved):
+        raise InvalidInput(f"a digest needs {count} numbers from 0 to 2**64 - 1, got {saved!r:.100}; start anew.")
+    return saved
 
-    def use_workers(self, workers: Workers | None) -> None:
-        """Have all rows parsed by these workers, in other processes; None for threads of this one."""
-        self.workers = workers
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files, in the order in which they are read; none for data in memory."""
-        return self._files
+def _is_64_bit(number: Any) -> bool:
+    return type(number) is int and 0 <= number < _MODULUS
 
-    @property
-    def start(self) -> Place:
-        """The position of the first row; no digest is made of data in memory."""
-        return Place(digest=RowDigest() if self.files else None)
 
-    def position(self, saved: Mapping[str, Any]) -> Place:
-        """Return the position that `Place.to_dict` saved."""
-        return Place.from_dict(saved)
+# ---- files ----
+def ends_of(file: str) -> tuple[int, str]:
+    """The size of a file, and the SHA-256 of its first and last 64 KiB."""
+    import hashlib  # loads OpenSSL: a run without checkpoints reads before it needs it
 
-    def _own(self, position: Position) -> Place:
-        if not isinstance(position, Place) or (self.files and position.file >= len(self.files)):
-            raise InvalidInput(f"start needs a row of this data, got {position!r:.100}; pass one of its positions.")
-        return position
+    if is_uri(file):
+        from ftprl.data import files
 
-    @property
-    def skips_bad_rows(self) -> bool:
-        """Whether bad rows are left out rather than ending the reading."""
-        return self.settings.skip_bad_rows
+        opened: Any = files.open_file(file)
+    else:
+        opened = open(file, "rb")  # noqa: SIM115
+    with opened as raw:
+        size = raw.seek(0, os.SEEK_END)
+        raw.seek(0)
+        ends = raw.read(_END_BYTES)
+        raw.seek(max(0, size - _END_BYTES))
+        return size, hashlib.sha256(ends + raw.read(_END_BYTES)).hexdigest()
 
-    @property
-    def bad_rows(self) -> int:
-        """How many rows were left out, up to where the last reading has come."""
-        return self._state.bad
 
-    @property
-    def first_bad(self) -> str | None:
-        """Where the first row was left out, and why."""
-        return self._state.first_bad
+def check_same_files(files: Sequence[str], now: Sequence[tuple[int, str]] | None, saved: Any) -> None:
+    """Refuse files that are not those a checkpoint was made with."""
+    if now is None or saved is None:
+        raise InvalidInput(
+            "resume= needs data that can be read again, got standard input or a pipe; save it to a file and use that."
+        )
+    if isinstance(saved, Mapping):
+        raise InvalidInput(
+            "resume= needs the data of the checkpoint, data in memory or a cache, got files; pass cache= too if it was"
+            " used.",
+            option="cache",
+        )
+    then = [tuple(entry) for entry in saved]
+    if list(now) == then:
+        return
+    difference = f"{len(then)} files, got {len(now)}"
+    if len(now) == len(then):
+        which = next(i for i in range(len(now)) if now[i] != then[i])
+        difference = f"{then[which][0]} bytes in {shown(files[which])}, got {now[which][0]}"
+        if then[which][0] == now[which][0]:
+            difference = f"{shown(files[which])} as it was, got other bytes"
+    raise InvalidInput(f"resume= needs the data of the checkpoint, expected {difference}; pass the same files.")
 
-    def take_left_out(self) -> dict[int, int]:
-        """Return how many rows were left out since the last call, by the number of good rows that come before them."""
-        return self._state.take_left_out()
 
-    def read(
-        self, start: Position | None = None, *, threads: int | None = None, digest: bool = True
-    ) -> Generator[tuple[Batch, Place]]:
-        """Batches from a position on, each with the position of its first row, parsed ahead by that many threads.
-
-        The rows and how they are cut into batches are the same for any number of threads; with 0 the caller's thread
-        does everything, with None there are as many as the processors are good for. Without `digest` no digest of the
-        rows is made, and no position can be checked later.
-        """
-        place = self.start if start is None else self._own(start)
-        self._claim()
-        self._state = State(place if digest else replace(place, digest=None, end=None))
-        return self._read(self._state, usual_threads() if threads is None else threads)
-
-    def _read(self, state: State, threads: int) -> Generator[tuple[Batch, Place]]:
-        with closing(_Reading(self, state, threads)) as reading:
-            for result in reading.results:
-                parsed = self._agreeing(result, state.negative)
-                self._note(parsed)
-                yield from state.batches_of(parsed)
-                self._give_back(parsed.job)
-                error = parsed.error(state.line)
-                if error is not None:
-                    raise error
-                state.line += parsed.lines
-
-    def _note(self, parsed: Parsed) -> None:
-        """Note what was parsed, before its rows are passed on."""
-
-    def _agreeing(self, parsed: Parsed, negative: float) -> Parsed:
-        """Return the rows, parsed again if their labels settled what counts as -1 before those in front were known."""
-        if negative in (1.0, parsed.negative) or parsed.negative == 1.0:
-            return parsed
-        return self.parser().parse(parsed.job if self.workers is None else self.reader.again(parsed.job), negative)
-
-    def check_before(self, position: Position) -> None:
-        """Read all rows before a position again and refuse them unless they are the same."""
-        end = self._own(position).end
-        if end is None:
-            return  # nothing was read, or the data is in memory: `check_unchanged` compares all of it
-        digest = RowDigest()
-        with closing(self._read(State(Place()), usual_threads())) as rows:
-            for batch, _ in rows if end.rows else ():
-                digest = digest.plus(batch[: end.rows - digest.rows])
-                if digest.rows == end.rows:
-                    break
-        if digest != end:
-            raise InvalidInput(
-                f"resume= needs the data of the checkpoint, expected {shown(self.files[self._own(position).file])} and"
-                " the files before it as they were, got other rows; pass the same files."
-            )
-
-    def digest(self) -> list[int] | None:
-        """Return the digest of all rows, from the first to where the last reading has come; None if it makes none."""
-        return None if self._state.digest is None else self._state.digest.to_list()
-
-    def describe(self) -> Description:
-        """Return what is read: the files, what each column is for, what the labels become."""
-        return self.settings.describe(tuple(shown(file) for file in self.files))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options of `ftprl.data.open` that read other data in the same way."""
-        return self.settings.to_dict()
+def check_same_rows(saved: Any, now: Mapping[str, Any] | None) -> None:
+    """Refuse rows whose fingerprint is not the one that was taken before."""
+    if not isinstance(saved, Mapping) or now is None:
+        raise InvalidInput(
+            "resume= needs the data of the checkpoint, its files without a cache, got data in memory or a cache; pass"
+            " the same files."
+        )
+    rows = saved.get("rows")
+    if rows != now["rows"]:
+        raise InvalidInput(
+            f"resume= needs the data of the checkpoint, expected {rows!r:.20} rows, got {now['rows']}; pass it."
+        )
+    if dict(saved) != dict(now):
+        raise InvalidInput(
+            f"resume= needs the data of the checkpoint, expected the same {rows} rows, got others; pass them."
+        )

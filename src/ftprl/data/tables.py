@@ -1,442 +1,264 @@
-"""CSV and TSV files: how fields are separated, the names of columns, and what each is for, by the first rows."""
+"""Tables as a source of batches: record batches of files or of memory, and dicts, with the features of a CSV file."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, final
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
 
-from ftprl._core import first_row, look_at
-from ftprl.data.columns import NAMED, ColumnPlan, ColumnSample, bucket_entry, kind_of_text, known_plan, settle
-from ftprl.data.files import Stream, shown
-from ftprl.data.labels import needs_values
-from ftprl.data.options import SEPARATORS, ReadingOptions, column_name, column_names
-from ftprl.data.plan import Plan, plan_of
-from ftprl.data.protocol import BESIDE, KINDS
-from ftprl.data.text import TextSource, settled_source
-from ftprl.errors import BadFormat, InvalidInput, warn
+from ftprl._core import RecordParser
+from ftprl.data import arrow_cells, frames
+from ftprl.data.batch import Batch
+from ftprl.data.files import shown
+from ftprl.data.jobs import CoreParser, PlannedSource, RemoteJob
+from ftprl.data.parts import ORIGIN
+from ftprl.data.plan import BATCH_ROWS, Plan
+from ftprl.data.source import Place
+from ftprl.errors import BadFormat, FtprlError
 
-SAMPLE_ROWS = 10_000
-SAMPLE_BYTES = 16_000_000
-_DISTINCT = 32
-_FITTING_ROWS, _FITTING_BYTES = 100, 64_000  # that are looked at to see which character separates columns
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ftprl.data.memory import RowVectors
+
+
+_MOST_LAYOUTS = 64  # that are remembered
 
 
 @final
-class Dialect(NamedTuple):
-    """How fields are separated and quoted; without `quote` a quotation mark is a character like any other."""
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRows:
+    """Rows `at` to `stop` of a block: of a record batch, or of dicts and the columns beside them.
 
-    sep: str
-    quote: str | None
-    header: bool
+    The first row of the block is number `first` of the data or, in a file, of part number `part` of file number `file`.
+    """
+
+    columns: list[tuple[int, bytes]]  # kinds and names of those of the batch
+    batch: pa.RecordBatch
+    first: int
+    at: int
+    stop: int
+    records: list[Any] | None = None
+    file: int = 0
+    part: int = 0
+    origin: str = ORIGIN
+    part_name: str = ""  # such as "row group 3: "
+    error: FtprlError | None = None
 
     @property
-    def codes(self) -> tuple[int, int]:
-        """The separator and the quote as the core takes them: bytes, -1 for no quote."""
-        return ord(self.sep), -1 if self.quote is None else ord(self.quote)
+    def offset(self) -> int:
+        """The number of the first row."""
+        return self.first + self.at
+
+    @property
+    def line(self) -> int:
+        """The number of the first row of the block, from which the core counts."""
+        return self.first
+
+    def where(self, row: int) -> str:
+        """Return where a row is, for messages."""
+        return f"{self.origin}: {self.part_name}row {row}"
+
+    def cut(self, start: Place, rows: int = BATCH_ROWS) -> Iterator[TableRows]:
+        """Yield these rows from a place on, cut where a reading from the first row would cut them."""
+        before = start.offset if (self.file, self.part) == (start.file, start.part) else 0
+        for at in range(self.at, self.stop, rows):
+            stop = min(at + rows, self.stop)
+            if self.first + stop > before:
+                yield replace(self, at=max(at, before - self.first), stop=stop)
 
 
 @final
-class NamedColumns(NamedTuple):
-    """The columns whose kind the user named."""
+class TableParser(CoreParser):
+    """A parser of the core and the block it reads."""
 
-    label: str | None
-    weight: str | None
-    ignore: tuple[str, ...]
-    categorical: tuple[str, ...]
-    numeric: tuple[str, ...]
-    text: tuple[str, ...]
-    boolean: tuple[str, ...]
-    date: tuple[str, ...]
-    bucket: Mapping[str, int]  # and how many buckets
+    core: RecordParser
 
-    def kinds(self) -> dict[str, str]:
-        """Column to kind; a column has one kind at most."""
-        kinds: dict[str, str] = {}
-        for kind in NAMED:
-            value = getattr(self, kind)
-            for name in (value,) if isinstance(value, str) else value or ():
-                if kinds.setdefault(name, kind) != kind:
-                    raise InvalidInput(
-                        f"column {name!r} needs one kind, got {kinds[name]}= and {kind}=; keep one.",
-                        option=(kinds[name], kind),
-                    )
-        return kinds
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan.parser())
+        self._batch: pa.RecordBatch | None = None
+
+    def _feed(self, job: TableRows) -> Iterator[None]:
+        core, at = self.core, job.at
+        if self._batch is not job.batch:
+            core.set_batch(job.columns, *job.batch.__arrow_c_array__())
+            self._batch = job.batch
+        while at < job.stop:
+            try:
+                at = core.read(at, job.stop) if job.records is None else core.read_records(job.records, at, job.stop)
+            except UnicodeEncodeError as error:
+                raise BadFormat(
+                    f"{job.origin}: rows {job.first + at} to {job.first + job.stop - 1}: expected names and values in"
+                    f" Unicode, got {error.object!r:.60}; replace it."
+                ) from None
+            yield
+
+
+def block_of(
+    columns: list[tuple[str, str, Any]],
+    first: int,
+    rows: int,
+    vectors: Mapping[str, RowVectors] | None = None,
+    shift: Mapping[str, int] | None = None,
+    **more: Any,
+) -> Iterable[TableRows]:
+    """Return the block of some columns and of the vectors beside them; no block of no rows."""
+    import pyarrow as pa
+
+    if rows == 0:
+        return ()
+    for kind, vector in (vectors or {}).items():
+        cells = vector.part(first - (shift or {})[kind], rows)
+        columns.append((kind, vector.name, arrow_cells.readable(vector.name, cells, kind)))
+    if not columns:
+        columns.append(("ignore", "", pa.nulls(rows)))  # a batch without columns has no rows
+    batch = pa.RecordBatch.from_arrays([cells for *_, cells in columns], [str(i) for i in range(len(columns))])
+    return (TableRows(arrow_cells.codes(columns), batch, first, 0, rows, **more),)
+
+
+def optional_kinds(plan: Plan) -> tuple[str, ...]:
+    """Return the kinds of columns that a table may lack."""
+    return plan.optional_kinds or ("ignore",)
+
+
+class TableReader(ABC):
+    """Where the rows of tables come from, block by block."""
+
+    files: tuple[str, ...] = ()  # what has parts, for workers
+    can_be_read_again = True
+    suits_threads = True  # whether other threads may read the blocks
+    suits_workers = True  # whether other processes may
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def parser(self) -> TableParser:
+        """Return a parser of the blocks."""
+        return TableParser(self.plan)
+
+    @abstractmethod
+    def blocks(self, file: int = 0, part: int = 0, *, threads: bool = False) -> Iterator[TableRows]:
+        """Yield all blocks from a part of a file on."""
+
+    def parts(self, file: int) -> int:
+        """Return how many parts a file has, each of which any process can read by itself."""
+        return 1
+
+    def blocks_of_part(self, file: int, part: int) -> Iterator[TableRows]:
+        """Yield the blocks of one part."""
+        return self.blocks(file, part)
+
+    def remote_jobs(self, start: Place) -> Generator[RemoteJob]:
+        """Yield the parts of all files from a place on; a file without parts is a job too, which checks its columns."""
+        begin = replace(start, digest=None, end=None, first_bad=None)
+        for file in range(start.file, len(self.files)):
+            first = start.part if file == start.file else 0
+            for part in range(first, max(first + 1, self.parts(file))):
+                yield RemoteJob(file, f"{shown(self.files[file])}, part {part}", begin, (part,))
+
+    def jobs_of(self, remote: RemoteJob) -> Generator[TableRows]:
+        """Yield the rows of a job."""
+        for part in remote.jobs or ():
+            for block in self.blocks_of_part(remote.file, part):
+                yield from block.cut(remote.start)
+
+    def without_rows(self, job: TableRows) -> TableRows:
+        """Return where the rows of a job are, without them."""
+        return replace(job, batch=None, columns=[])
+
+    def again(self, job: TableRows) -> TableRows:
+        """Return a job with its rows, which are read again."""
+        block = next(one for one in self.blocks_of_part(job.file, job.part) if one.first == job.first)
+        return replace(block, at=job.at, stop=job.stop)
 
 
 @final
-class Header(NamedTuple):
-    """The names of the columns, the bytes read for them, and where in these the rows begin: the offset and the line."""
+class TableSource(PlannedSource):
+    """Tables or dicts as batches; `ftprl.data.open` makes one."""
 
-    names: tuple[str, ...]
-    data: bytes
-    offset: int
-    line: int
+    def __init__(self, reader: TableReader, files: tuple[str, ...] = ()) -> None:
+        super().__init__(reader.plan, files)
+        self.reader: TableReader = reader
+        self.suits_threads, self.suits_workers = reader.suits_threads, reader.suits_workers
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether the data stays in memory or in files; an iterator can be read once."""
+        return self.reader.can_be_read_again
+
+    def jobs(self, start: Place, threads: int) -> Generator[TableRows]:
+        """Yield the rows from a place on."""
+        return self._rows(start, threads, BATCH_ROWS)
+
+    def _rows(self, start: Place, threads: int, rows: int) -> Generator[TableRows]:
+        for block in self.reader.blocks(start.file, start.part, threads=threads > 0):
+            yield from block.cut(start, rows)
+
+    def parser(self) -> TableParser:
+        """Return a parser of the blocks."""
+        return self.reader.parser()
+
+    def locate(self, position: Any) -> str:
+        """Return the number of the row behind a position, counted from 0, found by reading row by row."""
+        own = self._own(position)
+        if not self.can_be_read_again:
+            return f"{ORIGIN}: row {own.offset + own.skip}"
+        parser, skip = self.parser(), own.skip
+        with closing(self._rows(own, 0, 1)) as rows:
+            for row in rows:
+                skip -= len(parser.parse(row, own.negative).batches)
+                if skip < 0:
+                    return row.where(row.offset)
+        return f"{ORIGIN}: row {own.rows}"
 
 
 @final
-class Sample(NamedTuple):
-    """The bytes read; what they say of each column; the first labels."""
+class FrameBatches:
+    """Turns frames in memory into batches by a plan that knows their columns, as often as it is asked.
 
-    data: bytes
-    columns: list[ColumnSample]
-    labels: list[str]
-
-
-def dialect(format: str, sep: str | None, quote: str | None, header: bool) -> Dialect:
-    """The dialect of a format, unless options are given. Tab-separated text has no quotes by default."""
-    sep = ("\t" if format == "tsv" else ",") if sep is None else sep
-    quote = ("" if format == "tsv" else '"') if quote is None else quote
-    for name, value, example in (("sep", sep, "';'"), ("quote", quote, "'\"', or '' for none")):
-        if len(value) > 1 or not value.isascii() or value in ("\n", "\r") or (name == "sep" and not value):
-            raise InvalidInput(f"{name}= needs a single ASCII character, got {value!r}; pass one, such as {example}.")
-    if sep == quote:
-        raise InvalidInput(
-            f"sep= and quote= need to differ, got {sep!r} for both; change one.", option=("sep", "quote")
-        )
-    return Dialect(sep, quote or None, header)
-
-
-def read_header(stream: Stream, dialect: Dialect, block_size: int, max_row: int, data: bytes = b"") -> Header:
-    """The first row of a file, of which `data` has been read already."""
-    row, last = first_row(data, False, *dialect.codes), False
-    while row is None and not last and len(data) <= max_row:
-        block = stream.read(block_size)
-        data, last = data + block, not block
-        row = first_row(data, last, *dialect.codes) if data else None
-    if not data:
-        raise BadFormat(f"{stream.name}:1: expected a row of columns, got an empty file; check the path.")
-    fields, offset, lines = ([], len(data), 1) if row is None else row
-    if len(data[:offset].removesuffix(b"\n")) > max_row:
-        raise BadFormat(
-            f"{stream.name}:1: expected a row of at most {max_row} bytes, got a longer one; raise max_row=",
-            option="max_row",
-        )
-    if not fields:
-        cuts = [sep for sep in SEPARATORS if len((first_row(data, True, ord(sep), dialect.codes[1]) or [""])[0]) > 1]
-        raise BadFormat(
-            f"{stream.name}:1: expected a row of columns, got a quote that is not closed before a separator;"
-            + (f" pass sep={cuts[0]!r}" if cuts else " close it, or pass another quote= or sep="),
-            option=("quote", "sep"),
-        )
-    if fields == [b""]:
-        raise BadFormat(f"{stream.name}:1: expected a row of columns, got an empty line; drop it, or check the path.")
-    if not dialect.header:
-        return Header(tuple(str(i + 1) for i in range(len(fields))), data, 0, 1)
-    return Header(_column_names(fields, stream.name), data, offset, 1 + lines)
-
-
-def _column_names(fields: Sequence[bytes], file: str) -> tuple[str, ...]:
-    try:
-        names = tuple(field.decode("utf-8").strip() for field in fields)
-    except UnicodeDecodeError:
-        wide = fields[0][:2] in (b"\xff\xfe", b"\xfe\xff")
-        found, code = ("UTF-16", "UTF-16") if wide else (shown(b",".join(fields)[:60]), "latin1")
-        raise BadFormat(
-            f"{file}:1: expected column names in UTF-8, got {found}; convert it, as with iconv -f {code} -t UTF-8 FILE."
-        ) from None
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            data = ", or pass header=False, since the first row looks like data" if looks_like_data(names) else ""
-            raise BadFormat(
-                f"{file}:1: expected each column once, got {name[:40]!r} twice; rename one{data}.", option="header"
-            )
-        seen.add(name)
-    return names
-
-
-def sample(
-    stream: Stream, dialect: Dialect, header: Header, block_size: int, label: int, keep: Sequence[int]
-) -> Sample:
-    """The first rows, with the label in column number `label`; the numbers of the columns `keep` are kept."""
-    data, end = header.data, header.offset + SAMPLE_BYTES
-    last, wanted = False, 64_000
-    while True:
-        seen = data[:end]
-        rows, seen_columns, labels = look_at(
-            seen,
-            header.offset,
-            last and len(seen) == len(data),
-            *dialect.codes,
-            rows=SAMPLE_ROWS,
-            columns=len(header.names),
-            distinct=_DISTINCT,
-            label=label,
-            keep=list(keep),
-        )
-        if rows >= SAMPLE_ROWS or last or len(data) >= end:
-            columns = [ColumnSample(*column) for column in seen_columns]
-            return Sample(data, columns, [value.decode("utf-8", "backslashreplace") for value in labels])
-        blocks, size = [data], len(data)
-        wanted = min(2 * max(size, wanted), end)
-        while size < wanted and not last:
-            blocks.append(stream.read(block_size))
-            size += len(blocks[-1])
-            last = not blocks[-1]
-        data = b"".join(blocks)
-
-
-def decide(
-    names: Sequence[str], named: NamedColumns, samples: Sequence[ColumnSample], file: str, dialect: Dialect
-) -> dict[str, str]:
-    """The kind of every column: as named, else what all its values in the sample are."""
-    kinds, there = named.kinds(), set(names)
-    for name, kind in kinds.items():
-        if name not in there:
-            remedy = nearest(name, names) if len(names) > 1 else f"{_remedy_of_one(names[0], dialect)}."
-            if not dialect.header:
-                remedy = "drop header=False if the first row has the names, or pass a number."
-            elif looks_like_data(names) and len(names) > 1:
-                remedy = "pass header=False and a number if the first row is data, or check the name."
-            raise InvalidInput(
-                f"{file}: {kind}= needs one of the columns {listed(names)}, got {name[:40]!r}; {remedy}",
-                option=(kind, "sep", "header"),
-            )
-    for name, sample in zip(names, samples, strict=True):
-        if name not in kinds:
-            if dialect.sep != ",":
-                _refuse_commas(name, sample, file)
-            kinds[name] = kind_of_text(sample)
-    return {name: kinds[name] for name in names}
-
-
-def _remedy_of_one(header: str, dialect: Dialect) -> str:
-    other = next((sep for sep in (";", "\t", "|", ",") if sep != dialect.sep and sep in header), None)
-    return f"there is one column only: pass sep={other!r}" if other else "check sep=, since there is one column only"
-
-
-def _refuse_commas(name: str, sample: ColumnSample, file: str) -> None:
-    """Numbers with a decimal comma would be read as categories."""
-    if sample.commas and sample.commas + sample.numbers == sample.present:
-        raise BadFormat(
-            f"{file}: column {shown(name)[:40]!r}: expected numbers with a decimal point, got a comma in"
-            f" {shown(sample.example)!r}; replace the commas, or pass categorical= or ignore= with the column.",
-            option=("categorical", "ignore"),
-        )
-
-
-def arrange(
-    names: Sequence[str], kinds: Mapping[str, str], optional: Collection[str], file: str
-) -> list[tuple[int, bytes]]:
-    """The kinds in the order of a file's columns; a column that `kinds` does not know is ignored."""
-    check_columns(names, kinds, optional, f"{file}:1", ", or check sep=")
-    return [(KINDS.index(kinds.get(name, "ignore")), name.encode()) for name in names]
-
-
-def check_columns(
-    names: Sequence[str], kinds: Mapping[str, str], optional: Collection[str], where: str, hint: str = ""
-) -> None:
-    """Refuse a part of the data that lacks columns; `hint` is added to the message if it has none that are expected."""
-    there = set(names)
-    missing = [name for name, kind in kinds.items() if name not in there and kind not in optional]
-    if not missing:
-        return
-    others = [name for name in names if name not in kinds]
-    wanted = f"{len(missing)} more columns, {listed(missing)}" if missing[1:] else f"a column {listed(missing)}"
-    found = f"the column{'s' * (len(others) != 1)} {listed(others)}" if others or not names else "the others only"
-    near = nearest(missing[0], others) if len(missing) == 1 else ""
-    remedy = f"rename {near[13:-1]}" if near.startswith("did you mean ") else f"add {'them' if missing[1:] else 'it'}"
-    hint = "" if there & kinds.keys() else hint
-    raise BadFormat(f"{where}: expected {wanted}, got {found}; {remedy}{hint}.", option="sep")
-
-
-def warn_of_unknown(names: Sequence[str], what: str = "columns", *, is_open: bool = False) -> None:
-    """Warn of columns or keys of the data that a model does not know, given their names."""
-    if names:
-        done = "read by their values, as new features" if is_open else "left out"
-        warn(f"{what} that the model does not know are {done}: {listed(names)}; check their names.")
-
-
-def check_kinds(columns: Mapping[str, str]) -> dict[str, str]:
-    """`columns` as a model keeps them, checked."""
-    for name, kind in columns.items():
-        if not isinstance(name, str) or kind not in KINDS:
-            raise InvalidInput(
-                f"columns= needs a name and one of {', '.join(KINDS)}, got {name!r}: {kind!r}; correct it."
-            )
-    for kind in BESIDE:
-        if list(columns.values()).count(kind) > 1:
-            raise InvalidInput(f"columns= needs at most one {kind}, got several; keep one.")
-    return dict(columns)
-
-
-def known_columns(options: ReadingOptions, named: NamedColumns) -> ColumnPlan | None:
-    """Return the columns of another source, which the options pass; None if they have to be inferred."""
-    if options.columns is None:
-        return None
-    kinds = named.kinds()
-    if kinds and not options.columns:  # all others are what they are by themselves
-        return known_plan(kinds, options.order, options.sampled, options.missing)
-    if kinds:
-        other = next(iter(kinds.values()))
-        raise InvalidInput(f"columns= has the kind of each column, got {other}= as well; keep one.", option=other)
-    return known_plan(check_kinds(options.columns), options.order, options.sampled, options.missing)
-
-
-def nearest(name: str, names: Sequence[str]) -> str:
-    """What to do about a column that does not exist.
-
-    >>> nearest("prise", ["carat", "price"]), nearest("x", ["carat", "price"])
-    ("did you mean 'price'?", 'check the name.')
-    >>> nearest("Y", ["carat", "y"])
-    "did you mean 'y'?"
+    Parsers are used again, and so is what a schema says of the columns: most calls come with the same one.
     """
-    import difflib
 
-    known = [one[:100] for one in names[:1000]]
-    near = [one for one in known if one.lower() == name[:100].lower()] or difflib.get_close_matches(
-        name[:100], known, 1
-    )
-    return f"did you mean {near[0][:40]!r}?" if near else "check the name."
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._parsers: list[TableParser] = []  # that nobody uses now
+        self._layouts: dict[pa.Schema, frames.Layout | None] = {}
+        self._listed = set[str]()  # columns that are not known, of which the caller was warned
 
+    def batches_of(self, frame: Any) -> list[Batch]:
+        """Return the rows of a frame: one batch, unless they have very many features.
 
-def listed(names: Sequence[str]) -> str:
-    """Some names, for a message: the first ones and, since it is often the label, the last."""
-    first = ", ".join(repr(name[:40]) for name in names[: 8 if len(names) <= 8 else 7]) or "(none)"
-    return first if len(names) <= 8 else f"{first}, ..., {names[-1][:40]!r}"
-
-
-def looks_like_data(names: Sequence[str]) -> bool:
-    """Return whether a first row has values rather than names: an empty field or a number.
-
-    >>> looks_like_data(["1", "red"]), looks_like_data(["size", "colour"])
-    (True, False)
-    """
-    return any(not name or re.fullmatch(r"[-+]?[0-9.]+(e[-+]?[0-9]+)?", name, re.IGNORECASE) for name in names)
-
-
-def without_label(names: Sequence[str], format: str) -> InvalidInput:
-    """The error of a table for which no label is named."""
-    header = ", or header=False if the first row is data" if format in ("csv", "tsv") else ""
-    return InvalidInput(
-        f"label= needs the name of a column, got none; pass one of {listed(names)}{header}.",
-        option=("label", "header"),
-    )
-
-
-def named_columns(options: ReadingOptions) -> NamedColumns:
-    """The columns whose kind the options name."""
-    return NamedColumns(
-        label=None if options.label is None else column_name(options.label),
-        weight=None if options.weight is None else _weight_column(options.weight),
-        ignore=column_names(options.ignore),
-        categorical=column_names(options.categorical),
-        numeric=column_names(options.numeric),
-        text=column_names(options.text),
-        boolean=column_names(options.boolean),
-        date=column_names(options.date),
-        bucket=dict(bucket_entry(entry) for entry in column_names(options.bucket)),
-    )
-
-
-def _weight_column(weight: object) -> str:
-    if not isinstance(weight, str | int | float):
-        raise InvalidInput(f"weight= needs the name of a column, got {type(weight).__name__}; name one of the table.")
-    return column_name(weight)
-
-
-# ---- which character separates the columns ----
-
-
-def recognised(dialect: Dialect, stream: Stream, block_size: int) -> tuple[Dialect, bytes]:
-    """The dialect of a CSV file, and the bytes read to see it.
-
-    A comma, unless the header has none outside quotes. Then another separator is taken if it is the only one that
-    cuts the header and each of the first rows into the same number of fields, two or more: a file of one column has
-    no feature beside its label.
-    """
-    data = block = stream.read(block_size)
-    while block and len(data) < _FITTING_BYTES:
-        block = stream.read(block_size)
-        data += block
-    is_all = not block
-    row = first_row(data, is_all, *dialect.codes) if data else None
-    if row is None or len(row[0]) > 1:
-        return dialect, data
-    others = [sep for sep in SEPARATORS if sep not in (dialect.sep, dialect.quote)]
-    fitting = [sep for sep in others if _fits(dialect._replace(sep=sep), data, is_all)]
-    return (dialect._replace(sep=fitting[0]) if len(fitting) == 1 else dialect), data
-
-
-def header_of(stream: Stream, plan: Plan, data: bytes = b"") -> tuple[Header, Dialect]:
-    """The header of a table whose columns are known, and its dialect: each CSV file may have another separator."""
-    dialect = plan.dialect
-    assert dialect is not None
-    header = read_header(stream, dialect, plan.block_size, plan.max_row, data)
-    if not plan.recognises_separator:
-        return header, dialect
-    optional = plan.optional_kinds
-    needed = [name for name, kind in (plan.kinds or {}).items() if kind not in optional]
-    fitting = with_columns(dialect, header.data[: header.offset], needed)
-    if fitting == dialect:
-        return header, dialect
-    return read_header(stream, fitting, plan.block_size, plan.max_row, header.data), fitting
-
-
-def with_columns(dialect: Dialect, data: bytes, names: Collection[str]) -> Dialect:
-    """The dialect in which the header has these columns, if another separator than that of the dialect gives them.
-
-    For files that a model reads: their columns are known, so that the header decides.
-    """
-    for sep in (dialect.sep, *SEPARATORS):
-        row = None if sep == dialect.quote else first_row(data, True, ord(sep), dialect.codes[1])
-        if row is not None and {field.decode("utf-8", "replace").strip() for field in row[0]}.issuperset(names):
-            return dialect._replace(sep=sep)
-    return dialect
-
-
-def _fits(dialect: Dialect, data: bytes, is_all: bool) -> bool:
-    """Whether the first whole rows all have as many fields as the header, and more than one."""
-    fields, at = 0, 0
-    for number in range(_FITTING_ROWS):
-        is_last = is_all and at + _FITTING_BYTES >= len(data)
-        row = first_row(data[at : at + _FITTING_BYTES], is_last, *dialect.codes) if at < len(data) else None
-        if row is None:
-            break
-        if number == 0:
-            fields = len(row[0])
-        elif row[0] != [b""] and len(row[0]) != fields:
-            return False
-        at += row[1]
-    return fields > 1
-
-
-# ---- what `ftprl.data.open` asks for ----
-
-
-def open_files(files: tuple[str, ...], options: ReadingOptions) -> TextSource:
-    """Open CSV or TSV files as a source."""
-    assert options.format is not None
-    named = named_columns(options)
-    named.kinds()  # refuses a column with two kinds
-    plan = plan_of(options, options.format)
-    plan = plan._replace(dialect=dialect(options.format, options.sep, options.quote, options.header))
-    return settled_source(files, lambda stream: _settle(stream, plan, named, options))
-
-
-def _settle(stream: Stream, plan: Plan, named: NamedColumns, options: ReadingOptions) -> tuple[Plan, bytes]:
-    """Return the plan with the kinds of the columns and the rule for the labels, and the bytes read for that."""
-    dialect = plan.dialect
-    assert dialect is not None
-    size, data = plan.block_size, b""
-    if options.sep is None and options.format == "csv":
-        dialect, data = recognised(dialect, stream, size)
-    columns = known_columns(options, named)
-    if columns is None:
-        header = read_header(stream, dialect, size, plan.max_row, data)
-        label = named.label
-    else:
-        header, dialect = header_of(stream, plan._replace(dialect=dialect, columns=columns), data)
-        label = next((name for name, kind in columns.kinds.items() if kind == "label"), None)
-        check_columns(header.names, columns.kinds, plan.optional_kinds, f"{stream.name}:1", ", or check sep=")
-        warn_of_unknown([name for name in header.names if name not in columns.kinds])
-    at = header.names.index(label) if label in header.names else len(header.names)
-    keep = [header.names.index(name) for name in named.bucket if name in header.names]
-    first = Sample(header.data, [], [])
-    if columns is None or (at < len(header.names) and needs_values(plan.loss, plan.positive)):
-        first = sample(stream, dialect, header, size, at, keep)
-    if columns is None:
-        kinds = decide(header.names, named, first.columns, stream.name, dialect)
-        columns = settle(kinds, dict(zip(header.names, first.columns, strict=True)), named.bucket, options.missing)
-    return plan._replace(dialect=dialect).with_columns(columns, lambda: first.labels), first.data
+        >>> import pyarrow as pa
+        >>> from ftprl.data import open
+        >>> table = pa.table({"city": ["Ulm", "Bonn"], "y": [1, 0]})
+        >>> [batch] = FrameBatches(open(table, label="y").settings).batches_of(table)
+        >>> len(batch)
+        2
+        """
+        table = frames.arrow_table(frame)
+        schema = table.schema.remove_metadata()  # what pandas adds does not matter here
+        try:
+            layout = self._layouts[schema]
+        except KeyError:
+            if len(self._layouts) >= _MOST_LAYOUTS:
+                self._layouts.clear()
+            self._listed.update(frames.check_unknown(schema, self.plan, self._listed))
+            layout = self._layouts[schema] = frames.layout_of(schema, self.plan.kinds or {})
+        parser = self._parsers.pop() if self._parsers else TableParser(self.plan)
+        batches, first = list[Batch](), 0
+        for cells in table.to_batches():
+            if layout is None:
+                columns = frames.arranged(cells, self.plan, optional_kinds(self.plan))
+                blocks = block_of(columns, first, cells.num_rows)
+            else:
+                blocks = (TableRows(layout.codes, layout.select(cells), first, 0, cells.num_rows),)
+            for block in blocks:
+                parsed = parser.parse(block)
+                if (error := parsed.error(first)) is not None:
+                    raise error
+                batches += parsed.batches
+            first += cells.num_rows
+        self._parsers.append(parser)
+        return batches

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ftprl.data import frames
 from ftprl.data.column_files import ColumnFile
+from ftprl.data.columns import listed, nearest
 from ftprl.data.files import Stream, shown
 from ftprl.data.parts import Parts, are_records, as_data, split
-from ftprl.data.protocol import Source
-from ftprl.data.tables import listed, nearest
+from ftprl.data.source import Source
 from ftprl.data.text import TextSource
 from ftprl.errors import BadFormat, InvalidInput
 

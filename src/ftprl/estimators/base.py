@@ -13,10 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ftprl.data import Source
+from ftprl.data.columns import SAMPLE_ROWS, listed
 from ftprl.data.labels import check_no_missing
-from ftprl.data.memory_tables import check_no_label
+from ftprl.data.memory import check_no_label
 from ftprl.data.options import column_names
-from ftprl.data.tables import SAMPLE_ROWS, listed
+from ftprl.data.order import AT_ONCE, WAITING, GivenOrder, Order, RandomOrder
 from ftprl.errors import InvalidInput, warn
 from ftprl.linear.bounds import Bound, fits, parse_bounds
 from ftprl.linear.experts import mean_class_weights, mean_weights
@@ -28,7 +29,6 @@ from ftprl.options.table import LearningOptions, ModelOptions
 from ftprl.runlog.rows import Caution
 from ftprl.training.api import trained
 from ftprl.training.cautions import of_columns, of_loss
-from ftprl.training.order import AT_ONCE, WAITING, GivenOrder, Order, RandomOrder
 from ftprl.training.run import Run
 from ftprl.training.run_state import TrainingHistory
 from ftprl.training.setup import model_options, new_model, resumed_model

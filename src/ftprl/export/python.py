@@ -11,7 +11,7 @@ from importlib import resources
 import numpy as np
 
 from ftprl.atomic import replacing
-from ftprl.data.ngrams import as_passed
+from ftprl.data.options import as_passed
 from ftprl.errors import InvalidInput
 from ftprl.export.numbers import score_numbers
 from ftprl.linear.model import Model

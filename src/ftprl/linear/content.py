@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ftprl.confidence.layout import MONITOR_NUMBERS, RESIDUAL_NUMBERS, TAIL_NUMBERS
-from ftprl.data.protocol import KINDS
+from ftprl.data.kinds import KINDS
 from ftprl.linear.bounds import MOST as MOST_BOUNDS
 from ftprl.linear.spec import DROPPABLE
 from ftprl.losses import LOSSES

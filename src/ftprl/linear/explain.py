@@ -15,9 +15,9 @@ import numpy as np
 
 from ftprl._core import NameTable
 from ftprl.data import Batch
+from ftprl.data.columns import nearest
 from ftprl.data.files import shown
 from ftprl.data.labels import plain_label
-from ftprl.data.tables import nearest
 from ftprl.errors import InvalidInput
 from ftprl.linear.classes import shown_label
 from ftprl.linear.row_input import read_row

@@ -15,8 +15,8 @@ from ftprl._core import HASH_VERSION
 from ftprl.data import Batch, Source
 from ftprl.data.files import shown
 from ftprl.data.formats import are_paths
+from ftprl.data.kinds import BESIDE
 from ftprl.data.parts import has_no_labels
-from ftprl.data.protocol import BESIDE
 from ftprl.errors import BadModel, FtprlError, InvalidInput, OutOfMemory, warn
 from ftprl.linear import model_file
 from ftprl.linear.admission import Admission
@@ -32,7 +32,7 @@ from ftprl.runlog.rows import Caution, checked, measured, name_of_check
 
 if TYPE_CHECKING:
     from ftprl.confidence import RunConfidence
-    from ftprl.data.table_source import FrameBatches
+    from ftprl.data.tables import FrameBatches
     from ftprl.evaluation import ClassEvaluation, Evaluation
     from ftprl.linear.explain import Explanation
     from ftprl.linear.one_row import RowLearner
@@ -389,7 +389,7 @@ class Model:
         if self._frames is None or self._frames[0] is not self.engine:
             import pyarrow as pa
 
-            from ftprl.data.table_source import FrameBatches, TableSource
+            from ftprl.data.tables import FrameBatches, TableSource
 
             source, reader = self.open(pa.table({})), None
             if isinstance(source, TableSource) and source.settings.has_known_columns:

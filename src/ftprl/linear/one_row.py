@@ -10,10 +10,10 @@ import numpy as np
 
 from ftprl.data.formats import has_open_columns
 from ftprl.data.frames import text_of
+from ftprl.data.jobs import PlannedSource
 from ftprl.data.labels import plain_label, sign_of
 from ftprl.data.records import check_keys
-from ftprl.data.source import JobSource
-from ftprl.data.table_source import TableParser
+from ftprl.data.tables import TableParser
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear.bounds import too_many_ranges
 from ftprl.linear.classes import known_chances
@@ -40,7 +40,7 @@ class RowLearner:
         self._taken = 0  # rows that were learned here and are in the history of the model
         self._names = model.names
         source = model.open([dict.fromkeys(model.reading.get("columns") or {})])
-        assert isinstance(source, JobSource)
+        assert isinstance(source, PlannedSource)
         scoring = source.settings._replace(skip_bad_rows=False, batch_rows=2, names=False)
         keeps_names = model.names is not None and model.names.full_row is None
         self._names_of_lines = "all" if self.engine.bounds is not None else keeps_names

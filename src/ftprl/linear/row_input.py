@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ftprl.data import Batch
 from ftprl.data.files import shown
 from ftprl.data.formats import has_open_columns
+from ftprl.data.kinds import BESIDE
 from ftprl.data.options import SEPARATORS, ReadingOptions
 from ftprl.data.parts import ORIGIN
-from ftprl.data.protocol import BESIDE
 from ftprl.data.records import missing_keys, unknown_keys
 from ftprl.errors import BadFormat, InvalidInput
 

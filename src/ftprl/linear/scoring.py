@@ -260,7 +260,7 @@ def _labels_alone(data: Any, loss: ScalarLoss, reading: dict[str, Any]) -> Sourc
     source = readers.open(data, loss=loss.name, dim=2**32, **reading)  # nothing is kept for a feature
     columns = source.describe().columns
     if columns is not None and "label" not in columns.values():
-        from ftprl.data.tables import without_label
+        from ftprl.data.columns import without_label
 
         raise without_label(list(columns), source.describe().format)
     return source

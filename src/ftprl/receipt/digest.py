@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, final
 
-from ftprl.data.digests import BatchDigest as BatchDigest
 from ftprl.data.files import opened, shown
 from ftprl.errors import InvalidInput
 

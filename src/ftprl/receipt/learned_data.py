@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from ftprl import data as readers
 from ftprl.data import Batch, Source
 from ftprl.data.files import expand, lasts, shown
+from ftprl.data.source import BatchDigest
 from ftprl.errors import InvalidInput
 from ftprl.linear.spec import LIMIT, Spec
-from ftprl.receipt.digest import BatchDigest, digest_of_file
+from ftprl.receipt.digest import digest_of_file
 from ftprl.receipt.row_order import KeyedRows, ReplayedOrder
 
 Run = Mapping[str, Any]

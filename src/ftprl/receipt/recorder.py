@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch, Source
+from ftprl.data.source import BatchDigest
 from ftprl.errors import BadModel
 from ftprl.linear.model import Model
 from ftprl.receipt.certificate import StreamCertificate, running_certificate
-from ftprl.receipt.digest import BatchDigest, FileDigests
+from ftprl.receipt.digest import FileDigests
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.soundness import not_finite
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ftprl._core import ReplayedBaseline, ReplayedIntervals
 from ftprl.data import Batch
+from ftprl.data.source import BatchDigest
 from ftprl.linear.classes import ClassTable
 from ftprl.linear.frozen import FrozenCheck, LossMoments
 from ftprl.linear.spec import Spec
@@ -19,7 +20,6 @@ from ftprl.receipt.audit_tail import AuditedTail
 from ftprl.receipt.caveats import notes_of, offset_in_words
 from ftprl.receipt.cell_groups import CellGroups
 from ftprl.receipt.checks import Check, compare
-from ftprl.receipt.digest import BatchDigest
 from ftprl.receipt.document import Document
 from ftprl.receipt.learned_data import LearnedData, Part
 from ftprl.receipt.ledger import Certifiable

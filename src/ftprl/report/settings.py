@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ftprl.data.kinds import KINDS
 from ftprl.runlog.reader import RunLog
 
 _DESCRIPTIONS = {
@@ -43,7 +44,7 @@ _DESCRIPTIONS = {
     "waiting": "rows that wait at most, to be learned last in random order",
     "admit": "rows with a feature before it is learned",
 }
-_COLUMNS = ("label", "weight", "categorical", "numeric", "text", "boolean", "date", "timestamp", "bucket", "ignore")
+_COLUMNS = (*KINDS[1:], "ignore")
 _HIDDEN = ("event", "rows", "pass", "seconds", "spec", "data", "columns", "profile")
 
 

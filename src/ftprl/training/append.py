@@ -14,10 +14,10 @@ from itertools import chain
 from typing import Any
 
 from ftprl.data import Source
-from ftprl.data.files import suffixes
+from ftprl.data.compression import check_packing, packed, suffixes
+from ftprl.data.csv_files import Dialect
+from ftprl.data.kinds import TABLE as KIND_TABLE
 from ftprl.data.options import JSON_LINES
-from ftprl.data.packing import check_packing, packed
-from ftprl.data.tables import Dialect
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
@@ -84,8 +84,9 @@ def _append_text(blocks: Iterator[Block], source: TextSource, model: Model, suff
     kinds = model.reading.get("columns") or {}
     order = model.reading.get("order") or list(kinds)
     binary = model.spec.scalar_loss().is_classification
-    numeric = ("numeric", "bucket", "weight", *(() if binary else ("label",)))
-    numeric = numeric if source.dialect is None else tuple(kind for kind in numeric if kind != "bucket")
+    is_json = source.dialect is None
+    numeric = [kind.name for kind in KIND_TABLE if (kind.is_number if is_json else kind.is_number_in_text)]
+    numeric += [] if binary else ["label"]
     table = table_of(source, {name: kinds[name] for name in order}, numeric)
     if COLUMN in table.names:
         raise InvalidInput(f"--append needs data without a column {COLUMN!r}, got one; rename it.")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import compute, parquet, types
 from pyarrow import csv as arrow_csv
 
-from ftprl.data import partitions
+from ftprl.data import column_files
 from ftprl.data.column_files import ColumnFile
 from ftprl.data.files import shown
 from ftprl.errors import BadFormat, InvalidInput
@@ -47,10 +47,10 @@ def of_files(files: Sequence[str], format: str, numbers: Iterable[list[bytes]]) 
 def _record_batches(files: Sequence[str], format: str) -> Iterator[pa.RecordBatch]:
     """Yield all rows of files, with every column and the keys of their partitions; all with one schema."""
     schema: pa.Schema | None = None
-    key_types = {field.name: field.type for field in partitions.fields_of(files)}
+    key_types = {field.name: field.type for field in column_files.fields_of(files)}
     for file in files:
         with closing(ColumnFile(file, format)) as opened:
-            keys = {key: value for key, value in partitions.keys_of(file).items() if key not in opened.schema.names}
+            keys = {key: value for key, value in column_files.keys_of(file).items() if key not in opened.schema.names}
             for group in range(opened.groups):
                 for batch in opened.batches(group, opened.schema.names):
                     for key, value in keys.items():
@@ -76,7 +76,7 @@ def schema_of_files(files: Sequence[str], format: str) -> pa.Schema:
     """Return the columns of files that have no rows, and the prediction."""
     with closing(ColumnFile(files[0], format)) as opened:
         schema = opened.schema
-    keys = [field for field in partitions.fields_of(files) if field.name not in schema.names]
+    keys = [field for field in column_files.fields_of(files) if field.name not in schema.names]
     return pa.schema([*schema, *keys, pa.field(COLUMN, pa.float64())])
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ftprl.data.columns import FEATURES
 from ftprl.data.files import shown
+from ftprl.data.kinds import FEATURES
 from ftprl.data.options import JSON_LINES, RECORDS
 from ftprl.linear.model import Model
 from ftprl.linear.totals import LossTotals

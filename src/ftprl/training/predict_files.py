@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from ftprl.atomic import replacing
+from ftprl.data.compression import packed
 from ftprl.data.files import shown
-from ftprl.data.packing import packed
-from ftprl.data.source import Workers
+from ftprl.data.jobs import Workers
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model
 from ftprl.training.predict import Lines

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 from ftprl.atomic import beside, replacing
 from ftprl.data import Batch, Source
-from ftprl.data.compression import ERRORS, compression_of, decompressed
+from ftprl.data.compression import ERRORS, check_packing, compression_of, decompressed, packed
 from ftprl.data.files import STDOUT
-from ftprl.data.packing import check_packing, packed
 from ftprl.errors import InvalidInput
 from ftprl.linear.model import Model, Vector
 from ftprl.training.predict import AlignedLines, shown_predictions

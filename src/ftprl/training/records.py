@@ -12,9 +12,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
+from ftprl.data.csv_files import Dialect
 from ftprl.data.files import shown
 from ftprl.data.options import JSON_LINES
-from ftprl.data.tables import Dialect
 from ftprl.data.text import TextSource
 from ftprl.errors import InvalidInput
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch, Position
+from ftprl.data.order import Due, Stage
 from ftprl.linear.frozen import FrozenCheck
 from ftprl.linear.model import Vector
 from ftprl.linear.refusal import RowRefused
@@ -17,7 +18,6 @@ from ftprl.linear.spec import Spec
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
 from ftprl.training.holdout import add_losses, held_out, numbers_of, only_scored
-from ftprl.training.order import Due, Stage
 from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter
 from ftprl.training.refused import around_refused, located

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
 from ftprl.data import Source
+from ftprl.data.order import WAITING
 from ftprl.errors import InvalidInput
 from ftprl.options.checks import check_values
-from ftprl.training.order import WAITING
 from ftprl.training.passes import HOLDOUT
 
 _KEPT = ("passes", "holdout", "delay", "order", "waiting", "order_seed")  # settings of a run that its checkpoint has

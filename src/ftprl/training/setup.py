@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ftprl import data as readers
-from ftprl.data.columns import bucket_entry
-from ftprl.data.interactions import parse as parse_interactions
-from ftprl.data.ngrams import NAMES, as_passed
-from ftprl.data.ngrams import parse as parse_grams
-from ftprl.data.options import DIM
+from ftprl.data.kinds import NAMED, option_entry
+from ftprl.data.kinds import TABLE as KIND_TABLE
+from ftprl.data.options import DIM, GRAMS, as_passed, parse_grams, parse_interactions
 from ftprl.data.parts import Parts
-from ftprl.data.protocol import BESIDE
 from ftprl.errors import InvalidInput
 from ftprl.linear.bounds import parse_bounds
 from ftprl.linear.name_budget import BUDGET, parse_budget
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 SPEC = (*(name for name in names("model") if name not in ("classes", "bits", "admit")), "dim", "lower", "upper")
 READING = names("data")
 _OPEN = (*READING, "y")  # what is passed on to `ftprl.data.open`
-_COLUMNS = (*BESIDE, "ignore", "categorical", "numeric", "text", "boolean", "date", "bucket")
 _EVERY = "*"  # the pattern of bounds that fits every feature
 _NOT_KEPT = ("on_bad_row", "max_row")  # a model may read other files with other limits
 Options = Mapping[str, Any]
@@ -108,7 +104,7 @@ def new_model(
     )
     columns = source.describe().columns
     if columns is not None and "label" not in columns.values() and not _has_own_labels(data, options):
-        from ftprl.data.tables import without_label
+        from ftprl.data.columns import without_label
 
         raise without_label(list(columns), source.describe().format)
     spec = Spec(**{**settings, "dim": source.to_dict()["dim"]})  # that of data in memory is known only now
@@ -151,11 +147,11 @@ def model_of_names(options: Options, receipt: bool, classes: Any = None) -> Mode
     if table is not None:
         settings |= {"loss": "softmax", "classes": table.most}
     spec = Spec(**_with_additions(settings))
-    from ftprl.data.memory_tables import plan_of_names  # only here: training on files does without
+    from ftprl.data.records import plan_of_names  # only here: training on files does without
 
     dtype = "float64" if spec.float64 else "float32"
-    reading = readers.ReadingOptions(
-        dim=spec.dim, seed=spec.seed, loss=spec.loss, dtype=dtype, names=True, **_pick(options, _OPEN)
+    reading = readers.ReadingOptions.of(
+        {"dim": spec.dim, "seed": spec.seed, "loss": spec.loss, "dtype": dtype, "names": True, **_pick(options, _OPEN)}
     )
     reading.check()
     engine = Engine(spec, receipt=receipt, classes=0 if table is None else len(table))
@@ -318,17 +314,15 @@ def _check_reading(reading: Options, options: Options) -> None:
     for name, value in _pick(options, READING).items():
         if name in _NOT_KEPT or name in _vectors(options):
             continue
-        if name in _COLUMNS:
+        if name in NAMED:
             wanted = [str(value)] if isinstance(value, str | int) else [str(entry) for entry in value]
-            kinds = ("date", "timestamp") if name == "date" else (name,)
+            kinds = [kind.name for kind in KIND_TABLE if kind.named_by == name]
             kept = ", ".join(column for column, kind in columns.items() if kind in kinds) or None
-            if name == "bucket":
-                same = all(_has_buckets(reading, *bucket_entry(entry)) for entry in wanted)
-            else:
-                same = all(columns.get(column) in kinds for column in wanted)
-        elif name in NAMES:
+            entries = [option_entry(name, entry) for entry in wanted]
+            same = all(columns.get(column) in kinds and _has_count(reading, column, n) for column, n in entries)
+        elif name in GRAMS:
             kept = reading.get(name, {})
-            same = getattr(parse_grams(**{**dict.fromkeys(NAMES), **_pick(options, NAMES)}), name) == _pairs(kept)
+            same = getattr(parse_grams(**{**dict.fromkeys(GRAMS), **_pick(options, GRAMS)}), name) == _pairs(kept)
         elif name == "interactions":
             kept = reading.get(name, [])
             same = [list(terms) for terms in parse_interactions(value)] == kept
@@ -344,9 +338,9 @@ def _pairs(kept: Options) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
 
 
-def _has_buckets(reading: Options, column: str, count: int) -> bool:
-    is_bucket = (reading.get("columns") or {}).get(column) == "bucket"
-    return is_bucket and (reading.get("sampled") or {}).get(column, [None])[0] == count
+def _has_count(reading: Options, column: str, count: int | None) -> bool:
+    """Whether a model has so many buckets for a column; None is of a kind without a count."""
+    return count is None or (reading.get("sampled") or {}).get(column, [None])[0] == count
 
 
 def _changed(name: str, value: object, kept: object) -> InvalidInput:

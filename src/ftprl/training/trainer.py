@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
+from ftprl.data.order import GivenOrder, Order, RandomOrder, Stage
 from ftprl.errors import BadModel, Interrupted
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Listener
@@ -22,7 +23,6 @@ from ftprl.training import cautions
 from ftprl.training.checkpoint import Checkpoints
 from ftprl.training.context import RunContext
 from ftprl.training.delay import Waiting
-from ftprl.training.order import GivenOrder, Order, RandomOrder, Stage
 from ftprl.training.pass_plan import PassPlan
 from ftprl.training.predictions import Predictions
 from ftprl.training.progress import ProgressMeter, loss_fields, monitored_fields, rows_fields

@@ -12,10 +12,10 @@ import pytest
 import ftprl
 from ftprl._core import MeanSequence, use_instruction_set
 from ftprl.confidence import MeanInterval, RunConfidence, RunMonitor
+from ftprl.data.order import WAITING
 from ftprl.errors import BadModel, Interrupted
 from ftprl.losses import SCALAR_LOSSES
 from ftprl.runlog.answers import tomorrow
-from ftprl.training.order import WAITING
 from oracles import order_twin
 from oracles.confidence_twin import SequenceTwin
 

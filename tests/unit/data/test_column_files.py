@@ -18,7 +18,7 @@ import ftprl
 from ftprl import data
 from ftprl._core import feature_hash
 from ftprl.data import column_files
-from ftprl.data.parquet_pages import column_chunks, page_sizes
+from ftprl.data.sizes import column_chunks, page_sizes
 from ftprl.errors import BadFormat, FtprlError, InvalidInput
 from ftprl.receipt import certify_model, make_receipt, verify_receipt, write_receipt
 from oracles.batches import rows_of

@@ -14,7 +14,7 @@ import pytest
 import ftprl
 from ftprl import data
 from ftprl.cli.app import run as command
-from ftprl.data.columns import bucket_entry, edges
+from ftprl.data.kinds import edges, option_entry
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model
 from ftprl.runlog.events import read_events
@@ -198,11 +198,11 @@ def test_edges_and_entries() -> None:
     assert edges([], 4) == []
     assert edges([3.0, 3.0], 4) == []
     assert edges([0.0] * 99 + [1.0], 4) == [1.0]
-    assert bucket_entry("a=b=3") == ("a=b", 3)
-    assert bucket_entry("a=b") == ("a=b", 32)
+    assert option_entry("bucket", "a=b=3") == ("a=b", 3)
+    assert option_entry("bucket", "a=b") == ("a=b", 32)
     for wrong in ("a=1", "a=0", "a=1001"):
         with pytest.raises(InvalidInput, match="bucket= needs 2 to 1000 buckets"):
-            bucket_entry(wrong)
+            option_entry("bucket", wrong)
 
 
 def test_a_resumed_run_keeps_its_buckets(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ def test_every_format_has_its_module() -> None:
     for known in formats.FILE_FORMATS:
         assert callable(formats.import_module(known.module).open_files)
     for kind in formats.OBJECT_FORMATS:
-        assert callable(formats.import_module(kind.module).open_object)
+        module = formats.import_module(kind.module)
+        assert callable(getattr(module, f"are_{kind.kind}"))
+        assert callable(getattr(module, f"open_{kind.kind}"))
 
 
 def test_a_name_that_misleads_needs_the_format(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ftprl import data
 from ftprl.data import Batch
-from ftprl.data.prefetch import Prefetch
+from ftprl.data.jobs import Prefetch
 from ftprl.errors import BadFormat
 
 LINES = st.sampled_from(

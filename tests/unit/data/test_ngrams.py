@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ftprl
 from ftprl import data
 from ftprl.cli.app import run as command
-from ftprl.data.ngrams import Grams, parse
+from ftprl.data.options import Grams, parse_grams
 from ftprl.errors import FtprlError, InvalidInput
 from oracles.hash_twin import feature_hash
 from oracles.ngrams_twin import char_ngram_hash, char_ngrams, gram_hash, grams
@@ -271,8 +271,10 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_options_are_parsed() -> None:
-    assert parse(2, {"body": 1}, ["3", "title=2-4"]) == Grams({"*": 2}, {"body": 1}, {"*": (3, 3), "title": (2, 4)})
-    assert not parse()
+    assert parse_grams(2, {"body": 1}, ["3", "title=2-4"]) == Grams(
+        {"*": 2}, {"body": 1}, {"*": (3, 3), "title": (2, 4)}
+    )
+    assert not parse_grams()
 
 
 @pytest.mark.parametrize("line", ["1 |a p q r s t u", "1 |a p q |b x y z w", "1 |a p"])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import ftprl
 from ftprl import data
-from ftprl.data.source import Work
+from ftprl.data.jobs import Work
 from ftprl.errors import BadFormat, FtprlError
 
 ARRAYS = ("indices", "values", "y", "weight")

@@ -20,7 +20,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 import ftprl
 from ftprl import FTPRLClassifier, FTPRLRegressor, Model, OnlineClassifier, OnlineRegressor
 from ftprl.cli.app import run
-from ftprl.training.order import WAITING
+from ftprl.data.order import WAITING
 from oracles import order_twin
 
 ROWS = 300

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 import ftprl
 from ftprl import FTPRLClassifier
-from ftprl.training.order import WAITING
+from ftprl.data.order import WAITING
 from oracles import order_twin
 
 X, NUMBERS = load_digits(return_X_y=True)

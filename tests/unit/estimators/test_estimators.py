@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import ftprl
 from ftprl import FTPRLClassifier, FTPRLRegressor
+from ftprl.data.order import WAITING
 from ftprl.errors import FtprlWarning, InvalidInput
-from ftprl.training.order import WAITING
 from oracles import order_twin
 
 WEIGHTED = "rows are learned one by one, so a weight of 2 is not two rows"

@@ -17,8 +17,8 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import ftprl
 from ftprl import FTPRLClassifier, FTPRLRegressor
+from ftprl.data.order import WAITING
 from ftprl.errors import InvalidInput
-from ftprl.training.order import WAITING
 from oracles import order_twin
 
 TEXTS = ["win cash now", "see you at home", "cash for you", "at home now", "win win win"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ftprl import Model, train
-from ftprl.data.source import JobParser
+from ftprl.data.jobs import CoreParser
 from ftprl.errors import BadFormat, InvalidInput
 
 MOST_FUNCTIONS = {False: 16, True: 22}  # with a column that pyarrow has to convert: categories with short codes
@@ -47,7 +47,7 @@ def test_few_calls_lead_to_the_core(frame: pd.DataFrame, form: str, converts: bo
     forms = {"pandas": lambda: frame, "polars": lambda: pl.from_pandas(frame), "pyarrow": lambda: pa.table(frame)}
     rows = forms[form]()
     model.predict(rows)  # what the columns are is decided once
-    calls, parse = list[str](), JobParser.parse.__code__
+    calls, parse = list[str](), CoreParser.parse.__code__
 
     def count(called: Any, event: str, _: Any) -> None:
         if event == "call" and "/ftprl/" in called.f_code.co_filename and "tests" not in called.f_code.co_filename:
@@ -61,7 +61,7 @@ def test_few_calls_lead_to_the_core(frame: pd.DataFrame, form: str, converts: bo
     finally:
         sys.setprofile(None)
     assert calls[0] == "Model.predict"
-    assert calls[-1] == "JobParser.parse"
+    assert calls[-1] == "CoreParser.parse"
     assert len(set(calls)) <= MOST_FUNCTIONS[converts], calls
 
 

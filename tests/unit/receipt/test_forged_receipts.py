@@ -13,7 +13,7 @@ import pytest
 
 import ftprl
 from ftprl.cli.app import run
-from ftprl.data.protocol import KINDS
+from ftprl.data.kinds import KINDS
 from ftprl.errors import FtprlError
 from ftprl.linear import Model, Spec, model_file
 from ftprl.losses import LOSSES

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import ftprl
 from ftprl._core import RowOrder
 from ftprl.data import Batch
+from ftprl.data.order import Stage
 from ftprl.receipt import row_order
 from ftprl.receipt.certify import certify_model
 from ftprl.receipt.document import digest, make_receipt, read_receipt, write_receipt
 from ftprl.receipt.row_order import KeyedRows, ReplayedOrder, ReplayedSample, keys_of
 from ftprl.receipt.verify import Verdict, verify_receipt
-from ftprl.training.order import Stage
 
 
 def _rows(rng: np.random.Generator, rows: int, most_entries: int) -> Batch:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import ftprl
 from ftprl._core import RowOrder, order_keys
 from ftprl.data import Batch
+from ftprl.data.order import Stage
 from ftprl.errors import BadModel, FtprlWarning, InvalidInput
 from ftprl.linear.frozen import LossMoments
 from ftprl.linear.model import Model
@@ -23,7 +24,6 @@ from ftprl.receipt.certify import certify_model
 from ftprl.receipt.document import make_receipt, write_receipt
 from ftprl.receipt.row_order import ReplayedSample
 from ftprl.receipt.verify import verify_receipt
-from ftprl.training.order import Stage
 from ftprl.training.sample import LearnedSample
 from oracles import order_twin
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ftprl import data
 from ftprl.cli.app import run as command
-from ftprl.data.packing import packed
+from ftprl.data.compression import packed
 from ftprl.errors import FtprlError, InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.runlog.events import Event

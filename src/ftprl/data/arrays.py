@@ -1,10 +1,11 @@
-"""NumPy arrays and SciPy CSR or CSC matrices, whole or in parts: the features of a row are its columns, not hashed."""
+"""Batches, NumPy arrays and SciPy matrices in memory: features have numbers and are not hashed."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +14,129 @@ from ftprl import check
 from ftprl._core import csr_rows, dense_rows
 from ftprl.data.batch import Batch, Vector, combine
 from ftprl.data.files import shown
-from ftprl.data.labels import coded, of_array, of_numbers
-from ftprl.data.memory import MemorySource, checked_dim, label_rule
-from ftprl.data.options import ReadingOptions
+from ftprl.data.jobs import JobParser, Parsed, PlannedSource
+from ftprl.data.labels import LabelRule, coded, of_array, of_numbers, signed
+from ftprl.data.options import ARRAYS, OF_TABLES, ReadingOptions
 from ftprl.data.parts import ORIGIN, Parts, split
+from ftprl.data.plan import Plan, plan_of
+from ftprl.data.source import Place
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.losses import CLASS_LOSSES
+
+_OF_FILES = tuple(name for name in OF_TABLES if name != "weight")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayRows:
+    """A batch of data in memory as a job, whose first row is number `offset` of the data."""
+
+    batch: Batch
+    offset: int
+    file: int = 0
+    part: int = 0
+    line: int = 1
+    origin: str = ORIGIN
+    error: None = None
+
+
+@final
+class LabelReader(JobParser):
+    """What reads the labels of batches, which are otherwise taken as they are."""
+
+    def __init__(self, rule: LabelRule) -> None:
+        self._rule = rule
+
+    def parse(self, job: ArrayRows, negative: float = 1.0) -> Parsed:
+        """Return the rows of a job."""
+        return Parsed(job, [job.batch.replaced(y=signed(self._rule, job.batch.y))])
+
+
+@final
+class MemorySource(PlannedSource):
+    """Rows in memory; `ftprl.data.open` makes one of a CSR matrix or of `Batch` objects.
+
+    `make_batches` makes the batches from a row on, numbered from that row, whenever they are read, so that a large
+    matrix need not be copied as a whole. `can_be_read_again` is false for an iterator.
+    """
+
+    suits_threads = suits_workers = False
+
+    def __init__(self, make_batches: Callable[[int], Iterable[Batch]], plan: Plan, *, lasts: bool = True) -> None:
+        super().__init__(plan)
+        self._make_batches, self._lasts = make_batches, lasts
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether the data stays in memory; an iterator can be read once."""
+        return self._lasts
+
+    def jobs(self, start: Place, threads: int) -> Generator[ArrayRows]:
+        """Yield the batches from a place on, which is where one begins."""
+        for batch in self._make_batches(start.offset):
+            yield ArrayRows(batch, batch.first_row)
+
+    def parser(self) -> LabelReader:
+        """Return what reads the labels."""
+        return LabelReader(self.settings.labels)
+
+
+def array_plan(options: ReadingOptions, dim: int, rule: LabelRule) -> Plan:
+    """Return the plan of data in memory whose features have numbers."""
+    plan = plan_of(options._replace(dim=dim), options.format or ARRAYS, rule)
+    return plan._replace(features=options.features)
+
+
+def are_batches(data: Any) -> bool:
+    """Whether data is a `Batch` or a list of batches."""
+    if isinstance(data, Batch):
+        return True
+    return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(batch, Batch) for batch in data)
+
+
+def open_batches(data: Batch | Sequence[Batch], options: ReadingOptions) -> MemorySource:
+    """A `Batch`, or several, as a source; their own row numbers and origins are replaced."""
+    batches = (data,) if isinstance(data, Batch) else tuple(data)
+    options.refuse(("y", "weight"), " is for a matrix, got Batch objects, which have their own; drop it.")
+    dim = max(2, 1 + max((int(batch.indices.max()) for batch in batches if len(batch.indices)), default=0))
+    rule = label_rule([batch.y for batch in batches], options)
+
+    def make(start: int) -> Iterator[Batch]:
+        first = 0
+        for batch in batches:
+            skipped = min(max(0, start - first), len(batch))
+            if skipped < len(batch):
+                yield _as_read(batch, first, options.dtype)[skipped:]
+            first += len(batch)
+
+    return MemorySource(make, array_plan(options, checked_dim(dim, options), rule))
+
+
+def _as_read(batch: Batch, first_row: int, dtype: str) -> Batch:
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and the learner refuses that
+        values = batch.values.astype(dtype, copy=False)
+    return batch.replaced(values=values, first_row=first_row, origin=batch.origin or ORIGIN)
+
+
+def label_rule(labels: Sequence[Vector], options: ReadingOptions) -> LabelRule:
+    """How labels in memory are read for a loss."""
+    return of_array(options.loss, options.positive_label, labels)
+
+
+def checked_dim(needed: int, options: ReadingOptions) -> int:
+    """The number of cells: that of the options if it suffices, else as many as are needed."""
+    options.refuse(_OF_FILES, " needs a table with named columns, got data in memory; drop it.")
+    if options.intercept:
+        raise InvalidInput("intercept= is for files, got data in memory; add a column of ones.")
+    if options.dim is not None and options.dim < needed:
+        raise InvalidInput(f"dim= needs to be at least {needed}, the number of columns, got {options.dim}; raise it.")
+    return needed if options.dim is None else int(options.dim)
+
 
 _BATCH_ROWS = 16384
 
 
-def accepts(data: Any) -> bool:
+def are_matrices(data: Any) -> bool:
     """Whether data is an array or a sparse matrix, or has parts of which the first is one."""
     return _is_matrix(data.sample if isinstance(data, Parts) else data)
 
@@ -33,7 +146,7 @@ def _is_matrix(data: Any) -> bool:
     return isinstance(data, np.ndarray) or (module is not None and bool(module.issparse(data)))
 
 
-def open_object(data: Any, options: ReadingOptions) -> MemorySource:
+def open_matrices(data: Any, options: ReadingOptions) -> MemorySource:
     """An array or a matrix as a source, with one label and one weight per row (by default none, and 1)."""
     if isinstance(data, Parts):
         return _open_parts(data, options)
@@ -43,13 +156,8 @@ def open_object(data: Any, options: ReadingOptions) -> MemorySource:
     dim = checked_dim(max(2, columns), options)
     y, texts = _labels_of(options, rows)
     weight = np.ones(rows) if options.weight is None else _column("weight", options.weight, rows)
-    return MemorySource(
-        lambda start: _batches(matrix, y, weight, options.dtype, 0, start, texts),
-        rows,
-        dim,
-        label_rule([y], options),
-        options,
-    )
+    plan = array_plan(options, dim, label_rule([y], options))
+    return MemorySource(lambda start: _batches_of(matrix, y, weight, options.dtype, 0, start, texts), plan)
 
 
 def _with_columns(options: ReadingOptions, columns: int) -> ReadingOptions:
@@ -95,7 +203,7 @@ def _open_parts(data: Parts, options: ReadingOptions) -> MemorySource:
         for number, part in enumerate(data):
             matrix = _part_of(split(part)[0], number, columns)
             rows = matrix.shape[0]
-            y, weight = _labels(split(part), whole, first, rows)
+            y, weight = _labels_of_part(split(part), whole, first, rows)
             yield matrix, y, weight, first
             first += rows
         for (name, _), value in zip(_beside(options), whole, strict=True):
@@ -108,20 +216,22 @@ def _open_parts(data: Parts, options: ReadingOptions) -> MemorySource:
             seen = np.unique(np.concatenate((seen, y[y == y])))[:200]
             of_array(options.loss, options.positive_label, [seen])  # the labels of an iterator are known only now
             if first + matrix.shape[0] > start:
-                yield from _batches(matrix, y, weight, options.dtype, first, max(0, start - first))
+                yield from _batches_of(matrix, y, weight, options.dtype, first, max(0, start - first))
 
     if data.is_one_shot:
-        return MemorySource(make, None, dim, of_numbers(options.loss, options.positive_label), options)
-    known = [(len(y), y) for _, y, _, _ in parts()]
-    rule = label_rule([y for _, y in known], options)
-    return MemorySource(make, sum(rows for rows, _ in known), dim, rule, options)
+        return MemorySource(
+            make, array_plan(options, dim, of_numbers(options.loss, options.positive_label)), lasts=False
+        )
+    return MemorySource(make, array_plan(options, dim, label_rule([y for _, y, _, _ in parts()], options)))
 
 
 def _beside(options: ReadingOptions) -> tuple[tuple[str, Any], tuple[str, Any]]:
     return ("y", options.y), ("weight", options.weight)
 
 
-def _labels(part: tuple[Any, Any, Any], whole: Iterable[Vector | None], first: int, rows: int) -> tuple[Vector, Vector]:
+def _labels_of_part(
+    part: tuple[Any, Any, Any], whole: Iterable[Vector | None], first: int, rows: int
+) -> tuple[Vector, Vector]:
     """The labels and weights of a part: its own, or its share of those of all rows."""
     vectors: list[Vector] = []
     for name, own, all_rows, usual in zip(("y", "weight"), part[1:], whole, (np.nan, 1.0), strict=True):
@@ -180,7 +290,7 @@ def _mismatch(name: str, rows: int, shape: tuple[int, ...]) -> InvalidInput:
     return InvalidInput(f"{name}= needs one entry for each of the {rows} rows, got shape {shape}; match them.")
 
 
-def _batches(
+def _batches_of(
     matrix: Any, y: Vector, weight: Vector, dtype: str, shift: int, start: int, texts: Mapping[float, str] | None = None
 ) -> Iterator[Batch]:
     """Yield the rows of a matrix from `start` on, without zeros; the first of all is number `shift` of the data."""

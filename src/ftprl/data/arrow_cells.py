@@ -1,4 +1,4 @@
-"""Columns within columns: structures are flattened, lists and maps have several values in a cell."""
+"""Arrow cells as the core reads them: structures are flattened, lists have several values, other types become text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,21 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ftprl.data.files import shown
+from ftprl.data.kinds import CODES, OF_LISTS, OF_TIMES
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+TEXT_OF = b"ftprl text of"  # metadata of a field: what its texts were made of, which only an option reads
+NO_TEXT_OF = b"ftprl no text of"  # what the column has, which nothing reads
 DEEPEST = 64  # structures within structures
-KINDS_OF_LISTS = ("categorical", "numeric", "text")  # kinds of columns with several values in a cell
+
+
 ONE_VALUE, LIST, NAMED_VALUES = "one value", "a list", "names and values"  # what a cell has
+
+
 _NAMES = ({"name", "value"}, {"key", "value"})  # the fields of a structure that is a value with a name
 
 
@@ -54,8 +61,6 @@ def _flat_cells(name: str, cells: Any) -> Iterator[tuple[str, pa.Array]]:
 
 
 # ---- columns as a model knows them ----
-
-
 def has_inside(kinds: Mapping[str, str], name: str) -> bool:
     """Whether some columns that are known are within this one."""
     return any(other.startswith(f"{name}.") for other in kinds)
@@ -88,7 +93,7 @@ def in_namespaces(
 
 def _is_known_as_map(name: str, kinds: Mapping[str, str]) -> bool:
     """Whether a structure stands where a model has one column: a map, whose names are the fields."""
-    return kinds.get(name) in KINDS_OF_LISTS and not has_inside(kinds, name)
+    return kinds.get(name) in OF_LISTS and not has_inside(kinds, name)
 
 
 def _is_known_by_names(name: str, type: pa.DataType, kinds: Mapping[str, str]) -> bool:
@@ -216,22 +221,22 @@ def check_cells(batch: pa.RecordBatch) -> None:
     batch.validate()  # the lengths of buffers, without which nothing else may be looked at
     for cells in batch.columns:
         if not types.is_primitive(cells.type):
-            cells.view(_as_bytes(cells.type)).validate(full=True)
+            cells.view(_with_bytes(cells.type)).validate(full=True)
 
 
 @lru_cache(1024)  # tables of one row come with the same types again and again
-def _as_bytes(type: pa.DataType) -> pa.DataType:
+def _with_bytes(type: pa.DataType) -> pa.DataType:
     """Return a type with bytes in place of text."""
     import pyarrow as pa
     from pyarrow import types
 
-    inner = [_as_bytes(type.field(at).type) for at in range(type.num_fields)]
+    inner = [_with_bytes(type.field(at).type) for at in range(type.num_fields)]
     if types.is_dictionary(type):
-        return pa.dictionary(type.index_type, _as_bytes(type.value_type))
+        return pa.dictionary(type.index_type, _with_bytes(type.value_type))
     if types.is_struct(type):
         return pa.struct([field.with_type(own) for field, own in zip(type, inner, strict=True)])
     if types.is_map(type):
-        return pa.map_(_as_bytes(type.key_type), _as_bytes(type.item_type))
+        return pa.map_(_with_bytes(type.key_type), _with_bytes(type.item_type))
     if types.is_list(type) or types.is_large_list(type):
         return (pa.list_ if types.is_list(type) else pa.large_list)(*inner)
     return {"string": pa.binary(), "large_string": pa.large_binary(), "string_view": pa.binary_view()}.get(
@@ -265,8 +270,6 @@ def without_views(cells: pa.Array) -> pa.Array:
 
 
 # ---- several values in a cell ----
-
-
 def is_list(type: pa.DataType) -> bool:
     """Whether a cell has several values."""
     from pyarrow import types
@@ -393,3 +396,131 @@ def _entries(cells: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
 
 def _name_field(type: pa.DataType) -> str:
     return "name" if "name" in {field.name for field in type} else "key"
+
+
+_DIRECT = frozenset(
+    ("int32", "int64", "uint64", "float", "double", "bool", "null", "string", "large_string", "binary", "large_binary")
+)
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Refuse columns that occur twice, also as the fields of structures."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInput(f"{where} needs each column once, got {shown(name)[:40]!r} twice; rename one.")
+        seen.add(name)
+
+
+def plain(type: pa.DataType) -> pa.DataType:
+    """The type of the values of a column that is encoded in runs; any other as it is."""
+    from pyarrow import types
+
+    return type.value_type if types.is_run_end_encoded(type) else type
+
+
+def is_date_type(type: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_date(type) or types.is_timestamp(type))
+
+
+def is_text_type(type: pa.DataType) -> bool:
+    return str(type) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+
+
+def can_be_text(type: pa.DataType) -> bool:
+    """Whether values can be written as text though they are no feature by default."""
+    from pyarrow import types
+
+    return bool((types.is_temporal(type) and not types.is_interval(type)) or types.is_fixed_size_binary(type))
+
+
+def no_feature(name: str, type: pa.DataType, marks: Mapping[bytes, bytes] | None = None) -> InvalidInput:
+    marks = marks or {}
+    what = (marks.get(TEXT_OF) or marks.get(NO_TEXT_OF) or str(type).encode()).decode("utf-8", "replace")
+    storage = getattr(type, "storage_type", None)
+    has_text = (
+        TEXT_OF in marks
+        or can_be_text(type)
+        or (storage is not None and (is_text_type(storage) or can_be_text(storage)))
+    )
+    remedy = "pass it with ignore=" + (", or with categorical= to use its text" if has_text else "")
+    wanted = "numbers, text, dates, booleans or categories"
+    return InvalidInput(
+        f"column {shown(name)[:40]!r} needs {wanted}, got {shown(what)[:60]}; {remedy}.",
+        option=("ignore", "categorical"),
+    )
+
+
+def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
+    """The cells of a column in a type that the core reads; others are written as text."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if isinstance(cells, pa.ExtensionArray):
+        cells = cells.storage
+    if types.is_run_end_encoded(cells.type):
+        from pyarrow import compute
+
+        cells = compute.run_end_decode(cells)
+    type = cells.type
+    if is_list(type):
+        return _readable_list(name, cells, kind)
+    if types.is_dictionary(type):
+        entries = without_views(cells.dictionary)
+        if kind == "categorical" and is_direct(entries.type):
+            return _coded(cells, entries)
+        cells = decoded(cells)
+    cells = without_views(cells)
+    type = cells.type
+    if types.is_integer(type) and not is_direct(type):
+        return cells.cast(pa.int64())
+    if is_direct(type) or (kind in OF_TIMES and is_date_type(type)):
+        return cells
+    if types.is_float16(type):
+        return cells.cast(pa.float32())
+    is_text = types.is_decimal(type) or types.is_date(type) or kind in ("categorical", "text")
+    if kind == "refused" or not (is_text and (can_be_text(type) or types.is_decimal(type))):
+        raise no_feature(name, type)
+    try:
+        return cells.cast(pa.binary() if types.is_fixed_size_binary(type) else pa.string())
+    except pa.ArrowException:
+        raise no_feature(name, type) from None
+
+
+def _coded(cells: pa.Array, entries: pa.Array) -> pa.Array:
+    """Return a dictionary column whose numbers and entries the core reads; one that is so is not copied."""
+    import pyarrow as pa
+
+    has_numbers = cells.indices.type in (pa.int32(), pa.int64())
+    if has_numbers and entries.type == cells.type.value_type:
+        return cells
+    # A number beyond the entries is refused with its row, by the core.
+    numbers = cells.indices if has_numbers else cells.indices.cast(pa.int64(), safe=False)
+    return pa.DictionaryArray.from_arrays(numbers, entries, safe=False)
+
+
+def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:
+    """The same for lists and maps, by the type of their values."""
+    import pyarrow as pa
+
+    value = value_type(cells.type)
+    value = value.value_type if value is not None and pa.types.is_dictionary(value) else value
+    if value is None or kind not in OF_LISTS:
+        raise no_feature(name, cells.type)
+    probe = readable(name, pa.nulls(0, value), kind)
+    try:
+        return as_list(cells, probe.type)
+    except pa.ArrowException:
+        raise no_feature(name, cells.type) from None
+
+
+def is_direct(type: pa.DataType) -> bool:
+    """Return whether the core reads cells of a type where they are; others are converted by pyarrow."""
+    return str(type) in _DIRECT
+
+
+def codes(columns: Sequence[tuple[str, str, Any]]) -> list[tuple[int, bytes]]:
+    """Kind and name of columns as the core takes them."""
+    return [(CODES[kind], name.encode("utf-8", "backslashreplace")) for kind, name, _ in columns]

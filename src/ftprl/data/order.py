@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl._core import RowOrder
-from ftprl.data import Batch
-from ftprl.training.holdout import numbers_of
+from ftprl.data.batch import Batch
 
 WAITING = 1 << 17  # rows that wait at most, by default
 WAITING_BYTES = 256 << 20  # that they take at most, 24 for a row and 8 for a feature (12 in double precision)
@@ -88,7 +87,7 @@ class GivenOrder:
             return None
         end = min(len(self._batch), self._at + most)
         rows, self._at = self._batch[self._at : end], end
-        return Due(rows, numbers_of(rows), Stage.PASSING)
+        return Due(rows, rows.first_row + np.arange(len(rows)), Stage.PASSING)
 
     def checked(self) -> list[Batch]:
         """Return nothing."""

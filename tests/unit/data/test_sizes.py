@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ftprl.data.row_bytes import pieces, row_bytes
+from ftprl.data.sizes import pieces, row_bytes
 
 TEXTS = ["ab", "", None, "abcde" * 9, "ä", "ab"]
 LISTS = [["ab", "c"], None, [], [None, "abc"], ["x" * 40], ["y"]]
