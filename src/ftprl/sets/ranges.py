@@ -13,19 +13,19 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def others(v: Vector) -> Vector:
-    """For each i the sum of all entries but v_i; added up from both ends, so that nothing cancels."""
+    """Return for each i the sum of all entries except v_i, accumulated from both ends so that nothing cancels."""
     zero = np.zeros(1)
     return np.concatenate((zero, np.cumsum(v)[:-1])) + np.concatenate((np.cumsum(v[::-1])[-2::-1], zero))
 
 
 def with_sum(lo: Vector, hi: Vector, total: float) -> Range:
-    """lo <= x <= hi and sum x = total: a share is largest when all others are at their least."""
+    """Return the range of each x_i subject to lo <= x <= hi and sum x = total."""
     high = np.minimum(hi, total - others(lo))
     return np.maximum(lo, total - others(high)), np.maximum(high, lo)
 
 
 def half_space(a: Vector, b: float, lo: Vector, hi: Vector) -> Range:
-    """lo <= x <= hi and a·x <= b: what the others leave of b when a·x is least on them."""
+    """Return the range of each x_i subject to lo <= x <= hi and a·x <= b."""
     left = b - others(np.minimum(a * lo, a * hi))
     with np.errstate(divide="ignore", invalid="ignore"):
         end = left / a
@@ -35,7 +35,10 @@ def half_space(a: Vector, b: float, lo: Vector, hi: Vector) -> Range:
 
 
 def ball(p: float, radius: float, lo: Vector, hi: Vector) -> Range:
-    """lo <= x <= hi and |x|_p <= radius: what the others leave of the radius when they are as near to 0 as they can."""
+    """Return the range of each x_i subject to lo <= x <= hi and |x|_p <= radius.
+
+    A coordinate reaches furthest when all others are as near to 0 as the box lets them be.
+    """
     least = np.maximum(np.maximum(lo, -hi), 0.0) / radius
     if math.isinf(p) or not least.any():
         rest = np.full(lo.shape, radius)
