@@ -1,4 +1,4 @@
-"""Linear programs over one polyhedron, one after another: each starts at the best corner found for those before."""
+"""A sequence of linear programs over one polyhedron, each started at the best corner found so far."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PIVOTS = 50  # per dimension
 
 
 class Corners:
-    """The ends of coordinates found so far, and walks from the best of them to the next: along edges, steepest first.
+    """The corners found so far for coordinates' ends, and walks from the best of them along edges, steepest first.
 
-    A walk ends with multipliers that prove how far its corner is from the minimum; whoever uses them need not trust it.
+    A walk ends with multipliers that prove how far its corner is from the minimum, so that callers can check it.
     """
 
     def __init__(self, conic: Conic) -> None:
@@ -32,7 +32,7 @@ class Corners:
         self.known_corners: list[tuple[Vector, Index]] = []  # corners and the rows that meet there
 
     def add(self, x: Vector) -> bool:
-        """Take a point as a corner; refused where fewer than n independent rows meet."""
+        """Add a point as a corner; return False if fewer than n independent rows meet there."""
         with extra_imports:
             from scipy.linalg import qr
 
@@ -63,6 +63,7 @@ class Corners:
         return True
 
     def _independent(self, rows: Index) -> Index:
+        """Return the rows if they are linearly independent, else none of them."""
         return rows if np.linalg.matrix_rank(self.rows[rows]) == len(rows) else rows[:0]
 
     def _inverse(self, on: Index) -> Vector | None:
@@ -73,7 +74,7 @@ class Corners:
             return None
 
     def minimise(self, goal: Goal) -> End | None:
-        """Walk from the best corner so far to the end of a coordinate; None for a walk that does not arrive."""
+        """Walk from the best corner so far to the end of a coordinate; return None if the walk does not arrive."""
         i, sign = goal
         if not self.known_corners:
             return None
@@ -110,7 +111,7 @@ class Corners:
         return None
 
     def solve_end(self, goal: Goal, on: Index) -> End | None:
-        """The corner and its multipliers from the rows that meet there: digits that the walk lost are back."""
+        """Return the corner and its multipliers recomputed from the rows that meet there, at full precision."""
         with extra_imports:
             from scipy.linalg.lapack import dgetrf, dgetrs
 
