@@ -1,4 +1,4 @@
-"""Running sums while a game is played: all that a certificate needs."""
+"""The running sums of a game from which a certificate is computed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Vector = NDArray[np.float64]
 
 @final
 class Ledger(NamedTuple):
-    """Running sums over the rounds, no history: enough for every number of a certificate.
+    """Running sums over the rounds, without history: enough for every number of a certificate.
 
-    Sums in which points appear are kept relative to the first play, so that a set far from 0 costs no digits.
+    Sums of points are kept relative to the first play, so that a set far from 0 loses no digits.
     """
 
-    # A tuple, since one is made in every round: a frozen dataclass with as many fields takes five times as long.
+    # A tuple, because one is made in every round: a frozen dataclass with as many fields takes five times as long.
 
     t: int
     S: Vector  # g_{1:t}
@@ -46,12 +46,12 @@ class Ledger(NamedTuple):
 
     @staticmethod
     def empty(dim: int, full: bool = False) -> Ledger:
-        """The sums before the first round."""
+        """Return the sums before the first round."""
         zero = np.zeros(dim)
         return Ledger(0, zero, zero, np.zeros((dim, dim)) if full else None, zero, False, 0.0, zero, zero)
 
     def add_round(self, x: Vector, g: Vector) -> Ledger:
-        """One more round of any learner: `g` was seen at `x`. Regret needs no more than this."""
+        """Return the sums with one more round of any learner, with gradient `g` at `x`; the regret needs no others."""
         origin, moved = self.first_play(x)
         gain = self.gain + float(g.dot(x - origin if moved else x))
         GG = None if self.GG is None else self.GG + np.outer(g, g)
@@ -60,19 +60,19 @@ class Ledger(NamedTuple):
         return Ledger(self.t + 1, self.S + g, G, GG, origin, moved, gain, self.z, self.q)
 
     def first_play(self, x: Vector) -> tuple[Vector, bool]:
-        """x_1 and whether it is not 0, where x is the point played now."""
+        """Return x_1 and whether it is not 0, with x the point played now."""
         return (self.origin, self.moved) if self.t else (x, bool(x.any()))
 
     @property
     def loss(self) -> float:
-        """sum g_t·x_t."""
+        """Return the total linear loss sum g_t·x_t."""
         return self.gain + float(self.S @ self.origin)
 
     def regularisation(self, total: psd.Matrix, x: Vector) -> float:
-        """r_{1:t}(x) = sum ½ (x - x_s)ᵀQ_s(x - x_s), from the sums."""
+        """Return r_{1:t}(x) = sum ½ (x - x_s)ᵀQ_s(x - x_s), from the sums."""
         y = x - self.origin
         return max(0.5 * (psd.quad(total, y) - 2 * float(self.q @ y) + self.k), 0.0)
 
     def linear_regret(self, x: Vector) -> float:
-        """sum g_t·(x_t - x)."""
+        """Return sum g_t·(x_t - x)."""
         return self.gain - float(self.S @ (x - self.origin))

@@ -1,4 +1,4 @@
-"""What FTPRL remembers between rounds."""
+"""The state of FTPRL between rounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class State(LearnerState):
-    """After t rounds: `z` = g_{1:t} - sum Q_s x_s, the scheme's state, and what the last round did."""
+    """The state of FTPRL after t rounds: `z` = g_{1:t} - sum Q_s x_s, the scheme's state, and the last round's
+    results.
+    """
 
     z: Vector
     scheme: SchemeState
@@ -31,5 +33,5 @@ class State(LearnerState):
 
     @property
     def total(self) -> Matrix:
-        """Q_{1:t}."""
+        """Return Q_{1:t}."""
         return self.scheme.total
