@@ -7,7 +7,7 @@ import sys
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run `ftprl`; what goes wrong is one line on stderr and exit code 2."""
+    """Run `ftprl`; an error is one line on stderr and exit code 2."""
     from ftprl.cli.app import run
 
     sys.exit(run(args))
@@ -16,9 +16,9 @@ def main(args: list[str] | None = None) -> None:
 def command() -> None:
     """Run `ftprl` as a process of its own.
 
-    Two things make a short command quicker, and this is the only place that has such: parsing and learning have threads
-    of their own, so NumPy's linear algebra starts none; and once all is written, the process ends without taking the
-    interpreter and the tables of the model apart, which takes a tenth of a run on 50,000 rows.
+    Two things make a short command faster, and only this function does them: parsing and learning have threads of their
+    own, so NumPy's linear algebra starts none; and once everything is written, the process ends without freeing the
+    interpreter and the tables of the model, which takes a tenth of a run on 50,000 rows.
     """
     from ftprl.cli import signals
 

@@ -1,4 +1,4 @@
-"""What several commands write: pages and pictures, a line that moves, and a line about bad rows."""
+"""Output that several commands share: pages and pictures, a live line, and a line about bad rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", 
 
 
 def form_of(output: Path) -> Literal["html", "png", "svg"]:
-    """Return the form of a page or picture, by the extension of its name."""
+    """Return the format of a page or picture, by the extension of its name."""
     for form in FORMS:
         if output.suffix.lower() == f".{form}":
             return form
@@ -28,25 +28,26 @@ def form_of(output: Path) -> Literal["html", "png", "svg"]:
 
 
 class StatusLine:
-    """A line of a terminal that is written again and again; in a file or a pipe nothing is written."""
+    """A line of a terminal that is rewritten again and again; nothing is written to a file or a pipe."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self._shown, self._is_there = out, 0.0, False
 
     def show(self, text: str) -> None:
-        """Write the line, unless that was done a moment ago."""
+        """Write the line, unless it was written a moment ago."""
         now = time.monotonic()
         if self._out.isatty() and now - self._shown >= REFRESH_SECONDS:
             self._shown, self._is_there = now, True
             self._write(f"\r{cut(text, columns(self._out) - 1)}\x1b[K")
 
     def clear(self) -> None:
-        """Remove the line, so that something else can be written."""
+        """Remove the line, so that other output can be written."""
         if self._is_there:
             self._is_there = False
             self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:
+        """Write text; a closed terminal does not stop the work."""
         with contextlib.suppress(OSError):  # a terminal that is gone does not stop the work
             self._out.write(text)
             self._out.flush()

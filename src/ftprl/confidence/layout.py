@@ -1,11 +1,11 @@
-"""How many numbers a run keeps of its confidence sequences and of its residuals, as in src/core/learners."""
+"""The sizes of the state of confidence sequences and residuals, as in src/core/learners."""
 
 from __future__ import annotations
 
 MONITOR_NUMBERS = 75
 LARGEST, OCTAVES_OF_TAIL = 64, 3  # numbers that are kept of the tail of the losses, of so many octaves of rows
 TAIL_NUMBERS = 1 + LARGEST * OCTAVES_OF_TAIL
-# Of residuals: those of all rows, by name, and two kinds of bins.
+# The residual state: sums over all rows, by name, and two kinds of bins.
 RESIDUAL_HEAD = ("rows", "weight", "absolute", "label", "label_squares", "width", "first", "last", "top", "near_zero")
 PREDICTION_BINS, BINS_PER_OCTAVE, OCTAVES = 128, 16, 20
 RESIDUAL_BINS = BINS_PER_OCTAVE * OCTAVES

@@ -1,7 +1,7 @@
-"""The residuals of a regression run, label - prediction, of rows predicted before they were learned.
+"""The residuals (label - prediction) of a regression run, of rows predicted before they were learned.
 
-The core keeps them in a fixed number of bins (src/core/learners/residuals.hpp), which follow the data; here they are
-made into what a report shows.
+The core keeps them in a fixed number of bins (src/core/learners/residuals.hpp), which follow the data; this module
+summarises them for reports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @final
 class ResidualGroup(NamedTuple):
-    """Rows with predictions of about the same size: their weight, mean prediction and mean label."""
+    """Rows with predictions of similar size: their weight, mean prediction and mean label."""
 
     weight: float
     prediction: float
@@ -39,11 +39,11 @@ class ResidualGroup(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class ResidualSummary:
-    """How far labels were from their predictions.
+    """The distribution of residuals.
 
     `mean` is the mean residual, label - prediction, and `label_deviation` the root mean squared error of predicting
-    every row by the mean of all labels. `quantiles` are those of `QUANTILES`, exact to 6 %. `bars` are the weights
-    between neighbouring `edges`; `beyond` those below the first and above the last of them.
+    every row by the mean of all labels. `quantiles` belong to the shares `QUANTILES`, exact to 6 %. `bars` are the
+    weights between neighbouring `edges`, `beyond` the weights below the first edge and above the last one.
     """
 
     rows: int
@@ -60,16 +60,16 @@ class ResidualSummary:
 
     @property
     def r2(self) -> float | None:
-        """The share of the variance of the labels that was predicted; None where labels do not differ."""
+        """Return the share of the variance of the labels that was predicted; None if all labels are equal."""
         return 1.0 - (self.rmse / self.label_deviation) ** 2 if self.label_deviation > 0.0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the summary as JSON values."""
         return asdict(self) | {"groups": [list(group) for group in self.groups], "r2": self.r2}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ResidualSummary | None:
-        """What `to_dict` wrote; None for anything else, such as the events of another version."""
+        """Return the summary that `to_dict` wrote; None for anything else, such as the events of another version."""
         try:
             names = ("weight", "rmse", "mae", "mean", "label_deviation")
             weight, rmse, mae, mean, deviation = scalars = [float(values[name]) for name in names]
@@ -87,7 +87,7 @@ class ResidualSummary:
 
 
 def summary_of(numbers: Sequence[float]) -> ResidualSummary | None:
-    """What the numbers of a monitor say; None before the first row."""
+    """Return the summary of a monitor's numbers; None before the first row."""
     head = dict(zip(RESIDUAL_HEAD, numbers, strict=False))
     weight = head["weight"]
     if not weight > 0.0:
@@ -118,7 +118,7 @@ def summary_of(numbers: Sequence[float]) -> ResidualSummary | None:
 
 
 def _intervals(top: float, below: Vector, above: Vector, near_zero: float) -> tuple[Vector, Vector, Vector]:
-    """The bins with a weight, from the lowest residuals to the highest: their ends and weights."""
+    """Return ends and weights of the bins with rows, from the lowest residuals to the highest."""
     keys = (top - np.arange(RESIDUAL_BINS)).astype(np.int64)
     real = keys >= 0
     low, high = (np.ldexp(1.0 + k % 16 / 16.0, k // 16 - 1023) for k in (keys[real], keys[real] + 1))
@@ -130,7 +130,7 @@ def _intervals(top: float, below: Vector, above: Vector, near_zero: float) -> tu
 
 
 def _quantile(lows: Vector, highs: Vector, weights: Vector, share: float) -> float:
-    """The residual that this share of the rows is below, linear within its bin."""
+    """Return the residual that this share of the rows is below, linear within its bin."""
     sums = np.cumsum(weights)
     k = min(int(np.searchsorted(sums, share * sums[-1])), len(sums) - 1)
     part = (share * sums[-1] - (sums[k] - weights[k])) / weights[k]
@@ -138,7 +138,9 @@ def _quantile(lows: Vector, highs: Vector, weights: Vector, share: float) -> flo
 
 
 def _spread(lows: Vector, highs: Vector, weights: Vector, edges: Vector) -> Vector:
-    """The weights below the first edge, between neighbouring ones and above the last, evenly within each bin."""
+    """Return the weights below the first edge, between neighbouring edges and above the last, evenly within each
+    bin.
+    """
     ends = np.concatenate([[-np.inf], edges, [np.inf]])
     point = highs == lows
     width = np.where(point, 1.0, highs - lows)
@@ -150,7 +152,7 @@ def _spread(lows: Vector, highs: Vector, weights: Vector, edges: Vector) -> Vect
 
 
 def _groups(bins: Vector) -> list[ResidualGroup]:
-    """Neighbouring bins of predictions taken together."""
+    """Combine neighbouring bins of predictions into groups of similar weight."""
     total = float(bins[:, 0].sum())
     few, groups, begin = min(max(_FEWEST_ROWS, total / 2000.0), total / GROUPS), [], 0
     for end in range(1, len(bins) + 1):
