@@ -1,4 +1,4 @@
-"""What an experiment is: a statement, the checks that decide it, what is drawn, and the verdict that follows."""
+"""The parts of an experiment: a statement, the checks that decide it, the figures, and the verdict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether it holds; never of a number that is not one."""
+        """Return True if the number meets its limit; NaN never does."""
         if math.isnan(self.value) or math.isnan(self.limit):
             return False
         return bool(self.value <= self.limit if self.relation == "<=" else self.value >= self.limit)
@@ -43,7 +43,7 @@ class Check:
         return f"{self.what}: {self.value:.6g} {self.relation} {self.limit:.6g}{'' if self.ok else ' is not met'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the check as plain data."""
         return {
             "what": self.what,
             "value": float(self.value),
@@ -56,11 +56,11 @@ class Check:
 @final
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an experiment: checks of the statement as printed, and of its correction where there is one.
+    """The result of an experiment: checks of the statement as printed, and of its correction if there is one.
 
-    A statement that is false as printed fails one of `stated`; it holds with a correction when all of `corrected` are
-    met: the same statement, mended. `instead` is what does hold where only another statement can be made: it does not
-    save the one that was printed, but it must hold.
+    A statement that is false as printed fails one of `stated`. It holds with a correction if all of `corrected` are
+    met, checks of the same statement with the error removed. `instead` checks a different statement that does hold: it
+    cannot change the verdict on the printed one, but it must be met.
     """
 
     stated: Sequence[Check]
@@ -72,7 +72,7 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """From the checks alone."""
+        """Return the verdict that follows from the checks."""
         if self.stated and all(check.ok for check in self.stated):
             return Verdict.HOLDS if all(check.ok for check in self.corrected) else Verdict.FAILS
         if self.corrected and all(check.ok for check in self.corrected):
@@ -85,8 +85,8 @@ class Outcome:
 class Statement:
     """One statement of the paper, or beyond it, and the experiment that judges it.
 
-    `expected` is what a correct library finds; anything else is red. `run(full, step)` does the work: everything is
-    seeded, so that two runs give the same numbers.
+    `expected` is the verdict that a correct library finds; any other verdict is an error. `run(full, step)` does the
+    work with fixed seeds, so that two runs give equal numbers.
     """
 
     name: str  # as it is typed: lower case, words joined by -

@@ -48,14 +48,17 @@ def escaped(text: str) -> str:
 
 
 def _code(names: str) -> str:
+    """Return names as code, separated by commas."""
     return ", ".join(f"`{name}`" for name in names.split(", "))
 
 
 def _verdict(result: Result) -> str:
+    """Return the verdict, in bold if it is not the expected one."""
     return f"**{result.verdict.value}, not as expected**" if result.red else result.verdict.value
 
 
 def _table(results: Sequence[Result]) -> list[str]:
+    """Return the table of statements with their places and verdicts."""
     lines = ["| statement | where | verdict |", "|---|---|---|"]
     for r in results:
         s = r.statement
@@ -64,6 +67,7 @@ def _table(results: Sequence[Result]) -> list[str]:
 
 
 def _section(result: Result) -> list[str]:
+    """Return the section of one statement."""
     s = result.statement
     lines = [f"## {s.name}", "", f"{escaped(s.claim)} **{_verdict(result).strip('*').capitalize()}.**", ""]
     if s.correction:
