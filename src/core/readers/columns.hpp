@@ -31,7 +31,7 @@ struct Column {
     std::string name;
 };
 
-// Whether a column has features; others say something of the row.
+// True if a column has features; other columns hold labels, weights and the like.
 inline bool makes_features(Column::Kind kind) noexcept {
     return kind != Column::Kind::ignore && kind != Column::Kind::label && kind != Column::Kind::weight;
 }
@@ -40,7 +40,7 @@ inline constexpr char IS_MISSING[] = " is missing";  // behind the name of a col
 
 inline std::string missing_feature(const std::string& column) { return column + IS_MISSING; }
 
-// The names that have others within them: "a" and "a.b" where one is "a.b.c".
+// The names that contain other names: "a" and "a.b" if there is a column "a.b.c".
 inline std::unordered_set<std::string> names_with_others_inside(const std::vector<Column>& columns) {
     std::unordered_set<std::string> objects;
     for (const Column& column : columns) {
@@ -51,12 +51,12 @@ inline std::unordered_set<std::string> names_with_others_inside(const std::vecto
     return objects;
 }
 
-// Whether a column of this kind may have elements with names.
+// True if a column of this kind may have elements with names.
 inline bool may_be_map(Column::Kind kind) noexcept {
     return kind == Column::Kind::categorical || kind == Column::Kind::numeric || kind == Column::Kind::text;
 }
 
-// Where the features of a date stand among those with fixed names.
+// The positions of a date's features among the features with fixed names.
 struct DateFeatures {
     static constexpr std::size_t TREND = 0, WEEKDAY_SINE = 1, WEEKDAY_COSINE = 2, WEEKDAY = 3;
     static constexpr std::size_t HOUR_SINE = 10, HOUR_COSINE = 11, HOUR = 12, HOUR_OF_WEEK = 36;
@@ -87,7 +87,7 @@ inline std::vector<std::string> date_features(const std::string& column, bool ha
     return names;
 }
 
-// `edges` rise; a bucket begins at its edge.
+// `edges` rise; a bucket includes its lower edge.
 inline std::vector<std::string> bucket_features(const std::string& column, const std::vector<double>& edges) {
     if (edges.empty()) return {column + " any"};
     std::vector<std::string> names{column + "<" + number_text(edges.front())};
@@ -100,8 +100,8 @@ inline std::vector<std::string> bucket_features(const std::string& column, const
 
 }  // namespace detail
 
-// The names of a column's features that are known before its cells. `numbers` are what the sample says of it: the edges
-// of its buckets.
+// The names of a column's features that are known before its cells. `numbers` come from the sample: the edges of
+// buckets.
 inline std::vector<std::string> fixed_features(const Column& column, const std::vector<double>& numbers) {
     switch (column.kind) {
         case Column::Kind::numeric:
@@ -118,7 +118,7 @@ inline std::vector<std::string> fixed_features(const Column& column, const std::
     }
 }
 
-// The most features that one cell of a kind makes; those of text are counted when it is read.
+// The largest number of features from one cell of a kind; text is counted when it is read.
 inline std::size_t most_features(Column::Kind kind) noexcept {
     return kind == Column::Kind::timestamp ? DateFeatures::OF_TIMESTAMP
            : kind == Column::Kind::date    ? DateFeatures::OF_DATE

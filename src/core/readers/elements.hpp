@@ -25,7 +25,7 @@ public:
     using CellParser::CellParser;
 
 protected:
-    // The hashes of "a." and what follows, and those of the first numbers.
+    // The hashes of "a." with the beginning of an element's name, and of the first positions.
     struct ElementReader {
         std::string name;
         std::uint64_t start;   // of the hashes
@@ -73,7 +73,8 @@ protected:
         return false;
     }
 
-    // All elements of a cell of Arrow lists; `rest` features may follow, this column's included. False when one is bad.
+    // Adds all elements of a cell of Arrow lists; `rest` is the largest number of features that the row may still add,
+    // this column's included. False if an element is bad.
     bool list(const ColumnReader& column, ElementReader& reader, const ArrowColumn& lists, std::size_t at,
               std::size_t rest) {
         if (lists.is_missing(at)) {

@@ -1,7 +1,6 @@
-// The features of the row under construction by their hashes and names, which a slot alone does not know.
-//
-// They are kept only where somebody asks for names. A feature has a group, its column or its namespace, and a text
-// behind that: "column=text", "namespace^text". A name is put together when it is recorded for the first time.
+// The features of the row under construction with hashes and names, which a slot alone does not contain. They are kept
+// only if names or interactions need them. A feature has a group (its column or namespace) and a text: "column=text",
+// "namespace^text". A name is built when it is recorded for the first time.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +24,7 @@
 
 namespace ftprl {
 
-// What becomes of a feature besides its slot and its value: nothing, or it is written down, perhaps with a look for
-// its name ahead.
+// The treatment of a feature besides its slot and value: none, or recording, perhaps with a prefetch of its name.
 struct NoFeatures {
     void add(const Feature& /*feature*/) noexcept {}
 };
@@ -44,9 +42,9 @@ struct FetchedFeatures : AllFeatures {
 
 class FeatureLog {
 public:
-    // Without names and interactions nothing is kept, and `features` is not to be used.
+    // Without names and interactions nothing is kept, and `features` must not be used.
     bool is_on() const noexcept { return is_on_; }
-    // `all`: they are recorded also when no more are wanted.
+    // `all`: names are recorded even when no more are wanted.
     void keep_names(bool all) {
         is_complete_ = all;
         known_.allocate();
@@ -75,7 +73,7 @@ public:
         features_.resize(size);
         features_.reserve(more);
     }
-    // Whether somebody will ask for the text of a feature: not if only its name is of interest, and known.
+    // True if the text of a feature will be needed: not if only its name matters and is known.
     bool wants_text(std::uint64_t hash) const noexcept {
         return interactions_.any() || grams_.any() || (keeps_names() && !known_.has(hash));
     }
@@ -88,17 +86,17 @@ public:
         }
         return static_cast<std::uint32_t>(groups_.size() - 1);
     }
-    // A group that only the present row has.
+    // A group that only the current row has.
     std::uint32_t add_passing_group(const FeatureGroup& group) {
         passing_.push_back(with_rules(group));
         return PASSING | static_cast<std::uint32_t>(passing_.size() - 1);
     }
-    // All but the first `kept`.
+    // Drops all but the first `kept`.
     void clear_groups(std::size_t kept = 0) {
         if (groups_.size() > kept) groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(kept), groups_.end());
     }
 
-    // A text that lasts as long as the row.
+    // Keeps a text until the end of the row.
     const Byte* lasting(const Byte* text, std::size_t size) {
         Byte* const copy = space_for(size);
         std::memcpy(copy, text, size);
@@ -112,7 +110,7 @@ public:
         page_size_ = PAGE;
     }
 
-    // How many grams of the first `size` features there may be; then each of them: add(feature).
+    // Returns an upper bound on the number of grams of the first `size` features, then calls add(feature) for each.
     std::size_t begin_grams(std::size_t size) {
         sequences_ = 0;
         made_.clear();
@@ -143,8 +141,8 @@ public:
         }
     }
 
-    // How many products of the first `size` features there may be; then each of them: add(hash, factors, how many), or
-    // add_pairs(one, others, how many).
+    // Returns an upper bound on the number of products of the first `size` features, then calls add(hash, factors, how
+    // many), or add_pairs(one, others, how many) for several pairs.
     std::size_t begin_products(std::size_t size) {
         return interactions_.begin(size, [this](std::size_t i) { return own_group(features_.data()[i]).terms; });
     }
@@ -157,18 +155,18 @@ public:
         };
         interactions_.each(add_one, add_pairs);
     }
-    // Adds a product, whose name is put together of those of its factors, if it is new.
+    // Adds a product; if it is new, its name is built from the names of its factors.
     void add_product(std::uint64_t hash, const Interactions::Factors& factors, std::size_t count) {
         if (!known_.has(hash)) products_.push_back(Product{hash, factors, count});
     }
 
-    // Whether names are recorded now, and whether those of products are, too.
+    // True if names are recorded now, and true if names of products are, too.
     bool is_recording() const noexcept { return keeps_names() && (is_complete_ || names_.are_wanted()); }
     bool is_recording_products() const noexcept {
         return is_recording() && (is_complete_ || names_.are_products_wanted());
     }
 
-    // Where the names of a row are looked for, which goes better if the places are fetched before.
+    // Prefetches the table entries in which the names of a row are looked up.
     KnownNames::View known() const noexcept { return known_.view(); }
 
     // Records the names of the row: of its first `size` features, and of its products.
@@ -186,17 +184,17 @@ public:
         if (names_.size() > FEW) known_.grow();
     }
 
-    // Stops recording together with another parser of the same data.
+    // Stops recording when another parser of the same data does.
     void join(const FeatureLog& other) noexcept { names_.join(other.names_); }
 
     bool has_new() const noexcept { return names_.size() != 0; }
 
-    // Records everything anew: what comes is not behind what was read before.
+    // Forgets recorded names: the next rows do not follow the rows read before.
     void forget() {
         if (keeps_names()) known_.allocate();
     }
 
-    // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
+    // The names since the last call. If no more are wanted, recording ends, unless every name must be recorded.
     NewNames take() {
         if (is_complete_) {
             names_.set_complete();
@@ -231,7 +229,7 @@ private:
         return space;
     }
 
-    // A page for a text of this size: the first one is kept from row to row.
+    // A page for a text of this size; the first page is kept from row to row.
     void next_page(std::size_t size) {
         page_ = pages_.size();
         page_size_ = page_ == 0 && size < PAGE ? PAGE : size + PAGE;
@@ -247,7 +245,7 @@ private:
         std::uint32_t group = 0;
         std::vector<std::uint32_t> members;
     };
-    // A gram: the sequence, where in it the first feature is, and the mask of the others.
+    // A gram: its sequence, the position of its first feature, and the mask of the others.
     struct Gram {
         std::uint32_t sequence;
         std::uint32_t at;
@@ -271,7 +269,7 @@ private:
         return group;
     }
 
-    // A namespace may come twice in a row: its features are one sequence.
+    // A namespace that occurs twice in a row is one sequence of features.
     Sequence& sequence_of(std::uint32_t number) {
         const FeatureGroup& group = group_at(number);
         for (std::size_t s = sequences_; s-- > 0;) {
@@ -323,7 +321,7 @@ private:
         }
     }
 
-    // The group of a feature, or of those that a gram is made of.
+    // The group of a feature, or of the features of a gram.
     const FeatureGroup& own_group(const Feature& feature) const noexcept {
         return group_at(feature.group != GRAM ? feature.group : all_sequences_[made_[feature.size].sequence].group);
     }

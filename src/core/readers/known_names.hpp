@@ -1,4 +1,4 @@
-// Names that a parser recorded before, by their hashes, so that each is mostly recorded once.
+// Hashes of names that a parser has recorded, so that most names are recorded once.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace ftprl {
 
-// One whole hash at each place, so that no name is taken for another; a new one takes the place of the one before. The
-// hash 0 stands for none, and counts as not known.
+// One whole hash per entry, so that no name is mistaken for another; a new name replaces the old one. The hash 0 means
+// empty, and counts as unknown.
 class KnownNames {
 public:
     static constexpr std::size_t FEW = std::size_t{1} << 17, MANY = std::size_t{1} << 20;
 
-    // Where hashes are looked for, which loops keep in registers.
+    // The lookup table, which loops keep in registers.
     struct View {
         std::uint64_t* hashes;
         std::uint64_t mask;
@@ -30,7 +30,7 @@ public:
     // Makes space for few names, and forgets all.
     void allocate() { allocate(FEW); }
     void release() noexcept { hashes_.reset(); }
-    // Makes space for many names, and keeps those that are known.
+    // Makes space for many names, and keeps the known ones.
     void grow() {
         if (mask_ + 1 == MANY) return;
         const std::unique_ptr<Memory> before = std::move(hashes_);
@@ -41,7 +41,7 @@ public:
 
     View view() const noexcept { return View{static_cast<std::uint64_t*>(hashes_->data()), mask_}; }
     bool has(std::uint64_t hash) const noexcept { return view().has(hash); }
-    // True if the name is known already; from now on it is.
+    // True if the name was known; it is known from now on.
     bool add(std::uint64_t hash) const noexcept {
         const View view = this->view();
         return std::exchange(view.hashes[hash & view.mask], hash) == hash && hash != 0;
