@@ -162,7 +162,7 @@ public:
         return Field{bytes + ends[0], bytes + ends[1], limit_};
     }
 
-    // Texts whose offsets have eight bytes each, and the origin of these offsets.
+    // True for texts whose offsets have eight bytes each; the next function is the origin of these offsets.
     bool is_large_text() const noexcept { return type_ == Type::large_text; }
     const Byte* bytes() const noexcept { return static_cast<const Byte*>(bytes_[0]); }
 

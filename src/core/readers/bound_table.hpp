@@ -173,7 +173,7 @@ public:
 
     // The number of names that each pattern matched; a name that is seen again may count again.
     const std::vector<std::uint64_t>& matches() const noexcept { return matches_; }
-    // Bounds in the form in which a model saves them.
+    // Restores the bounds of a cell from a saved model.
     void load(std::uint32_t slot, Ends ends) { bounded_[slot] = ends; }
     // The cells that have their own bounds, in order.
     std::vector<std::pair<std::uint32_t, Ends>> bounded() const {

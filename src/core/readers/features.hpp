@@ -166,7 +166,7 @@ public:
         return is_recording() && (is_complete_ || names_.are_products_wanted());
     }
 
-    // Prefetches the table entries in which the names of a row are looked up.
+    // The table in which the names of a row are looked up; its entries can be prefetched.
     KnownNames::View known() const noexcept { return known_.view(); }
 
     // Records the names of the row: of its first `size` features, and of its products.
@@ -229,7 +229,7 @@ private:
         return space;
     }
 
-    // A page for a text of this size; the first page is kept from row to row.
+    // Starts a page for a text of this size; the first page is kept from row to row.
     void next_page(std::size_t size) {
         page_ = pages_.size();
         page_size_ = page_ == 0 && size < PAGE ? PAGE : size + PAGE;

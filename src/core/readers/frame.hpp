@@ -62,7 +62,7 @@ protected:
 
     std::vector<FrameColumn> columns_;
 
-    // A cell that is not looked up in blocks: the label, the weight, a text, a date, a list.
+    // Reads a cell that is not looked up in blocks: the label, the weight, a text, a date, a list.
     bool read_cell(FrameColumn& column, std::size_t at, double& y, double& weight) {
         if (column.reader.kind == Column::Kind::ignore) return true;
         if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, capacity_);

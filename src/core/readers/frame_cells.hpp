@@ -172,7 +172,7 @@ protected:
         });
     }
 
-    // A cell whose dictionary entry is unknown, missing, empty or bad.
+    // Loads a cell whose dictionary entry is unknown, missing, empty or bad.
     void load_entry(FrameColumn& column, std::size_t from, std::size_t i, std::uint64_t number) {
         column.states[i] = State::absent;
         if (column.cells.is_missing(from + i)) return;

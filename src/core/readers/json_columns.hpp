@@ -111,7 +111,8 @@ protected:
         return current_ = node;
     }
 
-    // True if an object here is a map: the model has a column without nested columns under this name.
+    // True if an object here is a map: the model has a column without nested columns under this name, and reads no
+    // other keys.
     bool is_map(const Node& node) const {
         if (reads_others || node.by_value || &node == &root_ || node.role != Node::Role::column) return false;
         return makes_features(node.reader.kind) && objects_.count(node.elements.name) == 0;

@@ -86,7 +86,7 @@ private:
         return true;
     }
 
-    // True for labels and other columns without features.
+    // True if values of the key may add features; labels and weights add none.
     static bool may_add(const Node* node) { return node->by_value || makes_features(node->reader.kind); }
 
     // Learns the shape of a row whose keys equal those of the previous row. If missing values have features, columns
@@ -221,7 +221,7 @@ private:
         return !wrong.empty();
     }
 
-    // A value that is not a number, or a number in a column that is not numeric.
+    // Adds a value that is not a number, or a number to a column that is not numeric.
     bool field(Node& node, const Field& field, std::ptrdiff_t position) {
         if (node.by_value && !reads_others) return true;
         if (node.by_value && is_foreign(node)) return false;

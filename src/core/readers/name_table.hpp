@@ -101,7 +101,7 @@ public:
     bool is_full() const noexcept { return is_full_; }
     bool are_products_full() const noexcept { return are_products_full_; }
     void set_full() noexcept { is_full_ = true; }
-    // Restores a saved table; false if it is not valid.
+    // Restores the size of the product names of a saved table; false if it is not valid.
     bool set_products(std::uint64_t bytes, bool are_full) noexcept {
         product_bytes_ = bytes;
         are_products_full_ = are_full;

@@ -81,7 +81,7 @@ public:
         if (!wrong.empty()) refuse_value(wrong);
         return wrong.empty();
     }
-    // True if its kind was set.
+    // True if the kind of this name was set.
     bool knows(const std::string& name) const {
         const auto match = names_.find(name);
         return match != names_.end() && !match->second.by_value;
@@ -92,7 +92,8 @@ public:
         return match != names_.end() && match->second.reader.kind == Column::Kind::ignore;
     }
 
-    // True if a dict under this name is a map: the name of a column without nested columns.
+    // True if a dict under this name is a map: a column without nested columns has the name, and no other keys are
+    // read.
     bool is_map(const std::string& name) const {
         const auto match = reads_others_ ? names_.end() : names_.find(name);
         return match != names_.end() && makes_features(match->second.reader.kind) && objects_.count(name) == 0;
@@ -219,7 +220,7 @@ private:
         add_named(*elements_, element_name(), value);
     }
 
-    // An element that is not a number, or an element of a column that is not numeric. False if it does not fit.
+    // Adds an element that is not a number, or an element to a column that is not numeric. False if it does not fit.
     bool add_element(const Name& name, const Field& field) {
         const ColumnReader& column = name.reader;
         const Column::Kind kind = name.by_value ? Column::Kind::categorical : column.kind;

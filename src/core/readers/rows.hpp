@@ -48,7 +48,7 @@ public:
         if (log.is_on()) log.begin_row();
         reserve(capacity);
     }
-    // True if every value of the current row is 1, and no values were written.
+    // Declares that every value of the current row is 1, and that no values were written.
     void set_unit_values() noexcept { row_has_unit_values_ = true; }
     // True if every value of every row is 1: they are not written then, and one array of ones serves all batches.
     bool has_unit_values() const noexcept { return has_unit_values_; }
@@ -165,7 +165,7 @@ public:
         if (log.is_recording()) log.record(count() - 1, named);
         return true;
     }
-    // Releases the rows' arrays and keeps spare memory.
+    // Removes all rows and keeps their memory.
     void forget() noexcept {
         indices.resize(0);
         narrow_values.resize(0);

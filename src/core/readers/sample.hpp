@@ -18,7 +18,7 @@
 
 namespace ftprl {
 
-// The number of different hashes added.
+// A counter of different hashes.
 class DistinctCounter {
 public:
     void add(std::uint64_t hash) {
@@ -94,7 +94,7 @@ struct ColumnSample {
         example.assign(field.data, field.end - field.data > 40 ? field.data + 40 : field.end);
     }
 
-    // A finite number that its text represents exactly; no cell of the column may also come as text.
+    // Adds a finite number that its text represents exactly; no cell of the column may also come as text.
     void add_exact(double number) {
         ++cells;
         std::uint64_t bits = 0;
@@ -115,7 +115,7 @@ struct ColumnSample {
         for (std::int64_t i = 1; i < times_met && values.size() > kept; ++i) values.push_back(values[kept]);
     }
 
-    // A date or time that is no text.
+    // Adds a date or time that is not text.
     void add_instant(std::int64_t seconds) {
         ++cells;
         distinct.add(detail::mix(static_cast<std::uint64_t>(seconds)));
