@@ -48,6 +48,9 @@ def heavy_tail_rows(dim: int, rounds: int, alpha: float = 1.5, drift: float = 0.
 
     Without the bias regrets would not differ: with g in {0, 1} every learner has an equal constant regret per
     coordinate.
+
+    >>> [int(np.abs(g).sum()) for g in heavy_tail_rows(1000, 3)]
+    [2, 4, 4]
     """
     n, T = check.dimension("dim", dim), check.dimension("rounds", rounds)
     if not 0 < alpha < math.inf:
@@ -76,6 +79,9 @@ def bad_class(rounds: int) -> Instance:
 
     It is reconstructed from the paper. With m the cube root of `rounds`: T rounds of |x_1| with slope +1 at x_1 >= 0
     and -1 below, then for each of m further coordinates m rounds of the loss x_j, on [-1/2, 1/2]^{1+m} from the origin.
+
+    >>> bad_class(1000).feasible.dim
+    11
     """
     T = check.dimension("rounds", rounds)
     m = round(T ** (1 / 3))
@@ -145,6 +151,11 @@ def sign_adversary(feasible: ConvexSet, rounds: int) -> Instance:
     """Return an adversary whose gradients are the signs of the play's distance from the start.
 
     It always pushes back to the middle.
+
+    >>> from ftprl.sets import Box
+    >>> value, g = next(sign_adversary(Box(-1, 1), 5).losses())(np.array([0.5]))
+    >>> value, g
+    (0.5, array([1.]))
     """
     T = check.dimension("rounds", rounds)
     middle = feasible.start()

@@ -52,7 +52,11 @@ def finite(name: str, a: Vector) -> Vector:
 
 
 def vector(name: str, value: ArrayLike, dim: int | None = None) -> Vector:
-    """Return `value` as a finite vector, of length `dim` unless `dim` is None."""
+    """Return `value` as a finite vector, of length `dim` unless `dim` is None.
+
+    >>> vector("g", [1, 2])
+    array([1., 2.])
+    """
     a = array(name, value)
     if a.ndim != 1 or (dim is not None and a.shape[0] != dim):
         want = "a vector" if dim is None else f"a vector of length {dim}"
@@ -85,7 +89,11 @@ def instance(name: str, value: object, kind: type) -> None:
 
 
 def positive(name: str, value: float, *, zero: bool = False) -> float:
-    """Return `value` as a finite float above 0, or at least 0 with `zero`."""
+    """Return `value` as a finite float above 0, or at least 0 with `zero`.
+
+    >>> positive("rate", 0.1)
+    0.1
+    """
     v = number(name, value)
     if v < 0 or (v == 0 and not zero):
         rule = "of at least 0" if zero else "above 0"
@@ -94,7 +102,12 @@ def positive(name: str, value: float, *, zero: bool = False) -> float:
 
 
 def dimension(name: str, value: int) -> int:
-    """Return `value` as a whole number of at least 1."""
+    """Return `value` as a whole number of at least 1.
+
+    >>> dimension("dim", 0)
+    Traceback (most recent call last):
+    ftprl.errors.InvalidInput: dim needs a whole number of at least 1, got 0; pass a larger one.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidInput(f"{name} needs a whole number of at least 1, got {value!r}; pass a larger one.")
     return int(value)

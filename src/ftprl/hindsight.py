@@ -26,6 +26,11 @@ def level_bundle(
     The graph of f is cut by tangents; each step goes to the nearest point where the model of all tangents is at most a
     level. Tangents are stored in the coordinates y of `Scaled`, relative to the middle of the set: f >= slope·y -
     offset.
+
+    >>> from ftprl.sets import Box
+    >>> x, value, lower = level_bundle(Box(-1, 1), lambda x: (float(x @ x), 2 * x), 1e-6, 50)
+    >>> lower <= value < 1e-5
+    True
     """
     scaled = Scaled.of(feasible, feasible.start())
     model = _Model(feasible, scaled)

@@ -132,6 +132,11 @@ def inscribed_ellipsoid(C: Vector, d: Vector) -> tuple[Vector, Vector]:
     """Return (B, c) of the maximum-volume ellipsoid {Bu + c : |u| <= 1} inside {Cx <= d}.
 
     B is symmetric, and the rows are |B c_i| + c_i·c <= d_i.
+
+    >>> B, c = inscribed_ellipsoid(np.vstack((np.eye(2), -np.eye(2))), np.ones(4))
+    >>> B.round(4) + 0.0
+    array([[1., 0.],
+           [0., 1.]])
     """
     with extra_imports:
         import clarabel

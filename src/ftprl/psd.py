@@ -172,7 +172,11 @@ def sizes(Q: Matrix, x: Vector) -> Vector:
 
 
 def quad(Q: Matrix, x: Vector) -> float:
-    """Return `xᵀ Q x`."""
+    """Return `xᵀ Q x`.
+
+    >>> quad(np.array([1.0, 2.0]), np.array([3.0, 1.0]))
+    11.0
+    """
     return between(Q, x, x)
 
 
@@ -187,7 +191,11 @@ def add_scalar(P: Matrix, q: float) -> Matrix:
 
 
 def add(P: PSD, Q: PSD) -> PSD:
-    """Return `P + Q` as the simplest array that can hold both."""
+    """Return `P + Q` as the simplest array that can hold both.
+
+    >>> add(np.array(2.0), np.array([1.0, 3.0]))
+    array([3., 5.])
+    """
     if P.ndim == Q.ndim or max(P.ndim, Q.ndim) < 2:
         return np.asarray(P + Q)
     small, big = (P, Q) if P.ndim < Q.ndim else (Q, P)
@@ -216,7 +224,11 @@ def diagonal(Q: PSD, dim: int) -> Vector:
 
 
 def congruence(Q: PSD, B: Vector) -> PSD:
-    """Return `Bᵀ Q B`, symmetric to the last bit; a diagonal `B` may have ndim 1."""
+    """Return `Bᵀ Q B`, symmetric to the last bit; a diagonal `B` may have ndim 1.
+
+    >>> congruence(np.array(2.0), np.array([1.0, 3.0]))
+    array([ 2., 18.])
+    """
     if B.ndim == 1:
         return Q * B * B if Q.ndim < 2 else Q * np.outer(B, B)
     inner = B.T @ (Q @ B) if Q.ndim == 2 else B.T @ (B if Q.ndim == 0 else Q[:, None] * B)
@@ -231,7 +243,12 @@ def eigh(Q: PSD) -> tuple[Vector, Vector]:
 
 
 def root(M: PSD) -> PSD:
-    """Return the PSD square root of a full matrix; eigenvalues that rounding made negative count as 0."""
+    """Return the PSD square root of a full matrix; eigenvalues that rounding made negative count as 0.
+
+    >>> root(np.diag([4.0, 9.0])).round(12)
+    array([[2., 0.],
+           [0., 3.]])
+    """
     w, V = np.linalg.eigh(M)
     half = V * np.sqrt(np.maximum(w, 0.0))
     out = half @ V.T
@@ -317,6 +334,9 @@ def dual_quad(Q: Matrix, g: Vector, move: Vector | None = None) -> float:
     The range of a full Q is known only up to rounding: if less than 1e-7 of g seems to lie outside it, that part is not
     dropped but counted, by twice its length times that of `move` = x_t - x_{t+1}, which bounds its contribution to a
     round's regret.
+
+    >>> dual_quad(np.array([4.0, 0.0]), np.array([2.0, 0.0])), dual_quad(np.array([4.0, 0.0]), np.array([0.0, 1.0]))
+    (1.0, inf)
     """
     if isinstance(Q, LowRank):
         Q = Q.dense()

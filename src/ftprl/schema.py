@@ -65,7 +65,11 @@ def _unless(sound: bool, expected: str, value: Any) -> Mismatch | None:
 
 
 def whole(least: int = 0, most: int = MOST_ROWS) -> Shape:
-    """Accept a whole number within limits."""
+    """Accept a whole number within limits.
+
+    >>> print(whole(1, 9)(12))
+    a whole number from 1 to 9, got 12
+    """
     return lambda a: _unless(type(a) is int and least <= a <= most, f"a whole number from {least} to {most}", a)
 
 
@@ -132,7 +136,12 @@ nothing = one_of(None)
 
 
 def either(*shapes: Shape) -> Shape:
-    """Accept any value that matches one of several shapes."""
+    """Accept any value that matches one of several shapes.
+
+    >>> shape = either(nothing, whole(0, 9))
+    >>> shape(None), shape(3)
+    (None, None)
+    """
 
     def check(a: Any) -> Mismatch | None:
         """Return the fault that lies deepest, if no shape matches."""
@@ -146,7 +155,11 @@ def either(*shapes: Shape) -> Shape:
 
 
 def listed(shape: Shape, most: int, least: int = 0) -> Shape:
-    """Accept a list with entries of one shape."""
+    """Accept a list with entries of one shape.
+
+    >>> print(listed(whole(0, 9), 3)([1, 20]))
+    1: a whole number from 0 to 9, got 20
+    """
     expected = f"a list of {least}" + (f" to {most}" if most > least else "")
 
     def check(a: Any) -> Mismatch | None:
@@ -172,7 +185,11 @@ def row(*shapes: Shape) -> Shape:
 
 
 def fields(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
-    """Accept a mapping with these names, each with its shape, and no other names."""
+    """Accept a mapping with these names, each with its shape, and no other names.
+
+    >>> print(fields({"seed": whole()})({"sed": 1}))
+    seed: a value, got None
+    """
     known = {**required, **(optional or {})}
 
     def check(a: Any) -> Mismatch | None:

@@ -26,7 +26,11 @@ def columns(out: TextIO | None = None, widest: int = WIDEST) -> int:
 
 
 def width_of(text: str) -> int:
-    """Return how many columns a text takes; a wide character, such as a Chinese one, takes two."""
+    """Return how many columns a text takes; a wide character, such as a Chinese one, takes two.
+
+    >>> width_of("clicks"), width_of("北京")
+    (6, 4)
+    """
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)

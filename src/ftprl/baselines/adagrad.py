@@ -33,6 +33,11 @@ class AdaGrad(Learner[AdaGradState]):
 
     `rate` is a number, or a vector with one per coordinate; None takes max D_i / sqrt 2, the choice of its regret
     bound. `full` takes the root of the sum of g gᵀ instead of its diagonal, and a single rate.
+
+    >>> from ftprl.sets import Box
+    >>> learner = AdaGrad(Box(-1, 1), rate=0.5)
+    >>> learner.update(learner.init(), [3.0]).x
+    array([-0.5])
     """
 
     feasible: ConvexSet
@@ -78,6 +83,11 @@ class AdaGradDual(Learner[DualState]):
 
     x_{t+1} = argmin over F of g_{1:t}·x + (x - x_1)ᵀ(delta I + diag sqrt G)(x - x_1) / (2 rate). `rate`, `full` and the
     default are as in `AdaGrad`; the bound in its paper assumes that delta is at least the largest |g_i|.
+
+    >>> from ftprl.sets import Box
+    >>> learner = AdaGradDual(Box(-1, 1), rate=0.5)
+    >>> learner.update(learner.init(), [3.0]).x
+    array([-0.5])
     """
 
     feasible: ConvexSet

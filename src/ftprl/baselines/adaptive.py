@@ -36,6 +36,11 @@ class AdaptiveDescent(Learner[AdaptiveState]):
     Bartlett, Hazan and Rakhlin (2008): each round's loss has curvature H_t = `curvature`, and lambda_t adds curvature
     where it is missing: the root of 3/2 D² lambda_t = |g_t|² / (H_{1:t} + lambda_{1:t}). Regret <= 3 D² lambda_{1:T},
     between log T and sqrt T. `scale` multiplies D.
+
+    >>> from ftprl.sets import L2Ball
+    >>> learner = AdaptiveDescent(L2Ball(2))
+    >>> learner.update(learner.init(), [1.0, 0.0]).x.round(3)
+    array([-1.,  0.])
     """
 
     feasible: ConvexSet
@@ -69,7 +74,11 @@ class AdaptiveDescent(Learner[AdaptiveState]):
 
 
 def balanced(held: float, product: float) -> float:
-    """Return the positive root of x (held + x) = product, ½ (sqrt(held² + 4 product) - held), without cancellation."""
+    """Return the positive root of x (held + x) = product, ½ (sqrt(held² + 4 product) - held), without cancellation.
+
+    >>> balanced(0.0, 4.0)
+    2.0
+    """
     return 2 * product / (math.sqrt(held * held + 4 * product) + held) if product else 0.0
 
 
@@ -90,6 +99,11 @@ class ProximalDescent(Learner[ProximalState]):
     ½ tau_t |x - x_t|² is added. Centred at the play it changes no gradient there. tau_t balances its cost and its gain,
     D² tau_t = |g_t|² / (H_{1:t} + tau_{1:t}). The regret is at most D² tau_{1:T}, within a factor 2 of the best tau_1,
     ..., tau_T in hindsight, and without curvature at most sqrt 2 D sqrt(sum |g|²). `scale` multiplies D.
+
+    >>> from ftprl.sets import L2Ball
+    >>> learner = ProximalDescent(L2Ball(2, radius=0.5))
+    >>> learner.update(learner.init(), [0.25, 0.0]).x
+    array([-0.5,  0. ])
     """
 
     feasible: ConvexSet
@@ -132,6 +146,10 @@ class PerCoordinateDescent(Learner[PerCoordinateState]):
     """Per-coordinate descent on a box: x_{t+1,i} = clip(x_{t,i} - scale·D_i g_{t,i} / sqrt(G_i)).
 
     Streeter and McMahan (2010). With the default scale 1/sqrt 2 the regret is at most sqrt 2 · sum D_i sqrt(G_i).
+
+    >>> learner = PerCoordinateDescent(Box(-1, 1, dim=2), scale=0.25)
+    >>> learner.update(learner.init(), [3.0, -0.1]).x
+    array([-0.5,  0.5])
     """
 
     feasible: ConvexSet

@@ -34,6 +34,11 @@ class DualAveraging(Learner[AveragingState]):
 
     Xiao's l1-RDA, with `rho` > 0 its enhanced form. With ½|x* - x_1|² <= B² and |g| <= G the regret, l1 included, is at
     most (gamma B² + G²/gamma) sqrt T: `gamma` = G/B is the best choice.
+
+    >>> from ftprl.sets import Box
+    >>> learner = DualAveraging(Box(-5, 5), gamma=2.0, l1=0.5)
+    >>> learner.update(learner.init(), [3.0]).x
+    array([-1.25])
     """
 
     feasible: ConvexSet

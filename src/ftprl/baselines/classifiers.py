@@ -105,6 +105,10 @@ class ConfidenceWeighted(Classifier[Belief]):
     Nearest is meant in relative entropy. mean += alpha y Sigma v and 1/Sigma_i += (...) v_i², with alpha from the row's
     margin M = y mean·v and its variance V = vᵀSigma v. `rule` is the form of the constraint: "variance" (2008, ICML) or
     "deviation" (2008, NIPS).
+
+    >>> classifier = ConfidenceWeighted(2)
+    >>> classifier.score(classifier.learn(classifier.init(), [1.0, 0.0], +1), [1.0, 0.0]) > 0
+    True
     """
 
     dim: int
@@ -151,6 +155,10 @@ class Arow(Classifier[Belief]):
 
     `r` is the variance of the noise in a label. If y mean·v < 1: beta = 1/(vᵀSigma v + r), mean += (1 - y mean·v) beta
     y Sigma v, Sigma -= beta Sigma v vᵀ Sigma. Without `full` only the diagonal of Sigma is kept.
+
+    >>> classifier = Arow(2)
+    >>> classifier.weights(classifier.learn(classifier.init(), [1.0, 0.0], -1))
+    array([-0.5,  0. ])
     """
 
     dim: int

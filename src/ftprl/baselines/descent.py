@@ -41,7 +41,12 @@ def rate_at(rate: Rate | None, t: int, feasible: ConvexSet, G: float) -> float:
 
 
 def nearest(feasible: ConvexSet, target: Vector, near: Vector) -> Vector:
-    """Return the point of F nearest to `target`."""
+    """Return the point of F nearest to `target`.
+
+    >>> from ftprl.sets import Box
+    >>> nearest(Box(-1, 1), np.array([3.0]), np.zeros(1))
+    array([1.])
+    """
     return feasible.argmin(np.array(1.0), -target, near)
 
 
@@ -59,6 +64,11 @@ class GradientDescent(Learner[DescentState]):
     """Online gradient descent (Zinkevich): x_{t+1} is the point of F nearest to x_t - rate·g_t.
 
     `rate` is a number, a function of t = 1, 2, ..., or None for D / sqrt(2 sum |g_s|²), which needs no tuning.
+
+    >>> from ftprl.sets import Box
+    >>> learner = GradientDescent(Box(-1, 1), rate=0.1)
+    >>> learner.update(learner.init(), [2.0]).x
+    array([-0.2])
     """
 
     feasible: ConvexSet
@@ -97,6 +107,12 @@ class LazyDescent(Learner[LazyState]):
 
     Each step starts where the last one ended, even outside F. With a fixed rate it has the regret of gradient descent;
     with a falling rate it may not return in time.
+
+    >>> from ftprl.sets import Box
+    >>> learner = LazyDescent(Box(-1, 1), rate=1.0)
+    >>> state = learner.update(learner.init(), [2.0])
+    >>> state.x, state.u
+    (array([-1.]), array([-2.]))
     """
 
     feasible: ConvexSet
@@ -140,6 +156,11 @@ class RestartedDescent(Learner[RestartedState]):
 
     Then the budget is doubled until the new gradient fits, and u restarts at x_1 (the doubling trick). The regret is at
     most 2 / (sqrt 2 - 1) D sqrt(sum |g|²), without knowing the number of rounds. `scale` multiplies D.
+
+    >>> from ftprl.sets import Box
+    >>> learner = RestartedDescent(Box(-1, 1))
+    >>> learner.update(learner.init(), [0.25]).x
+    array([-1.])
     """
 
     feasible: ConvexSet

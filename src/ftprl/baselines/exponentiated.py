@@ -39,6 +39,10 @@ class ExponentiatedGradient(Learner[ExponentiatedState]):
     With a fixed rate this is proportional to x_{t,i} exp(-rate g_{t,i}), and on the simplex of total s the regret is at
     most s (ln n / rate + rate/8 · sum (max g - min g)²). `rate=None` takes sqrt(4 ln n / sum (max g - min g)²), which
     needs no tuning.
+
+    >>> learner = ExponentiatedGradient(Simplex(2), rate=float(np.log(3.0)))
+    >>> learner.update(learner.init(), [1.0, 0.0]).x.round(6)
+    array([0.25, 0.75])
     """
 
     feasible: ConvexSet

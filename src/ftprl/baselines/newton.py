@@ -34,6 +34,11 @@ class OnlineNewtonStep(Learner[NewtonState]):
 
     A_t = epsilon I + sum g gᵀ. Hazan, Agarwal and Kale (2007): for alpha-exp-concave losses, |g| <= G and gamma = ½
     min(1/(4GD), alpha) the regret is O(n log T). `epsilon=None` takes 1/(gamma D)², the choice of that bound.
+
+    >>> from ftprl.sets import Box
+    >>> learner = OnlineNewtonStep(Box(-5, 5), gamma=0.5, epsilon=1.0)
+    >>> learner.update(learner.init(), [1.0]).x
+    array([-1.])
     """
 
     feasible: ConvexSet
@@ -80,6 +85,11 @@ class NewtonLeader(Learner[LeaderState]):
 
     A_t = epsilon I + sum g gᵀ. The first form of the online Newton step (Agarwal, Hazan, Kale and Schapire 2006): the
     leader of all rounds, each replaced by its parabola. In that paper weight = (1 + 1/beta) delta = 1/4.
+
+    >>> from ftprl.sets import Box
+    >>> learner = NewtonLeader(Box(-5, 5), weight=0.5)
+    >>> learner.update(learner.init(), [2.0]).x
+    array([-0.2])
     """
 
     feasible: ConvexSet

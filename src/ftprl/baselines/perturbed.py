@@ -34,6 +34,11 @@ class PerturbedLeader(Learner[PerturbedState]):
     p is uniform on [0, 1/epsilon]^n. Expected regret <= epsilon R A T + D₁/epsilon, with |g_t|₁ <= A, |g_t·x| <= R and
     D₁ the L1 diameter of F. With `draws` above 1 the mean of several such vertices is played: the expectation is equal
     for linear losses, with less noise.
+
+    >>> from ftprl.sets import Box
+    >>> learner = PerturbedLeader(Box(-1, 1), epsilon=0.5)
+    >>> learner.update(learner.init(), [-9.0]).x
+    array([1.])
     """
 
     feasible: ConvexSet

@@ -32,6 +32,11 @@ class Fobos(Learner[FobosState]):
 
     x_{t+1} = argmin over F of ½|x - (x_t - rate g_t)|² + rate·(l1 |x|₁ + ½ l2 |x|²). `rate` is as in `GradientDescent`,
     which is the special case without a penalty.
+
+    >>> from ftprl.sets import Box
+    >>> learner = Fobos(Box(-5, 5), rate=0.5, l1=1.0)
+    >>> learner.update(learner.init(), [3.0]).x
+    array([-1.])
     """
 
     feasible: ConvexSet
@@ -68,6 +73,11 @@ class Pegasos(Learner[LearnerState]):
 
     Shalev-Shwartz, Singer and Srebro (2007), where the loss is the hinge and F the ball of radius 1/sqrt l2 (`svm`).
     With |g + l2 x| <= B the regret, penalty included, is at most B² (1 + ln T) / (2 l2).
+
+    >>> from ftprl.sets import Box
+    >>> learner = Pegasos(Box(-5, 5), l2=0.5)
+    >>> learner.update(learner.init(), [1.0]).x
+    array([-2.])
     """
 
     feasible: ConvexSet

@@ -26,7 +26,11 @@ class Best:
 
     @property
     def at_edge(self) -> bool:
-        """Return True if a constant beyond the tried ones might cost less still."""
+        """Return True if a constant beyond the tried ones might cost less still.
+
+        >>> Best(2.0, 0.1, {1.0: 0.3, 2.0: 0.1}).at_edge
+        True
+        """
         return len(self.tried) < 2 or self.constant in (min(self.tried), max(self.tried))
 
     def __str__(self) -> str:

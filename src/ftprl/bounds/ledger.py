@@ -51,7 +51,12 @@ class Ledger(NamedTuple):
         return Ledger(0, zero, zero, np.zeros((dim, dim)) if full else None, zero, False, 0.0, zero, zero)
 
     def add_round(self, x: Vector, g: Vector) -> Ledger:
-        """Return the sums with one more round of any learner, with gradient `g` at `x`; the regret needs no others."""
+        """Return the sums with one more round of any learner, with gradient `g` at `x`; the regret needs no others.
+
+        >>> ledger = Ledger.empty(1).add_round(np.array([0.5]), np.array([2.0]))
+        >>> ledger.loss, ledger.linear_regret(np.array([-1.0]))
+        (1.0, 3.0)
+        """
         origin, moved = self.first_play(x)
         gain = self.gain + float(g.dot(x - origin if moved else x))
         GG = None if self.GG is None else self.GG + np.outer(g, g)

@@ -130,7 +130,11 @@ def _intervals(top: float, below: Vector, above: Vector, near_zero: float) -> tu
 
 
 def _quantile(lows: Vector, highs: Vector, weights: Vector, share: float) -> float:
-    """Return the residual that this share of the rows is below, linear within its bin."""
+    """Return the residual that this share of the rows is below, linear within its bin.
+
+    >>> _quantile(np.array([-1.0, 0.0]), np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.75)
+    0.5
+    """
     sums = np.cumsum(weights)
     k = min(int(np.searchsorted(sums, share * sums[-1])), len(sums) - 1)
     part = (share * sums[-1] - (sums[k] - weights[k])) / weights[k]

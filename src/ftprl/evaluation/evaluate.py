@@ -111,7 +111,11 @@ def slice_lines(by: str | None, slices: Slices) -> list[str]:
 
 
 def shown(metric: Metric) -> str:
-    """Return a metric with its interval, in few characters."""
+    """Return a metric with its interval, in few characters.
+
+    >>> shown(Metric(0.75, 0.7, 0.8))
+    '0.7500 (0.7000 to 0.8000)'
+    """
     return f"{_number(metric.value)} ({_number(metric.lower)} to {_number(metric.upper)})"
 
 
@@ -243,7 +247,12 @@ def _auc_of_slice(rankings: SliceRankings | None, value: str) -> dict[str, Metri
 
 
 def wilson(p: float, rows: float) -> tuple[float, float]:
-    """Return Wilson's interval of a share of few rows, which has a width even if all rows are alike."""
+    """Return Wilson's interval of a share of few rows, which has a width even if all rows are alike.
+
+    >>> lower, upper = wilson(1.0, 10.0)
+    >>> round(lower, 3), round(upper, 3)
+    (0.722, 1.0)
+    """
     z = NORMAL_95**2 / max(rows, 1e-300)
     centre, half = (p + 0.5 * z) / (1.0 + z), math.sqrt(max(p * (1.0 - p) * z + 0.25 * z * z, 0.0)) / (1.0 + z)
     return max(0.0, centre - half), min(1.0, centre + half)

@@ -35,6 +35,10 @@ def usual_meaning(loss: ScalarLoss) -> Meaning:
     """Return the meaning of the numbers that `ftprl predict` writes for a loss.
 
     It is a probability for log loss, a score for the hinge losses, otherwise a mean.
+
+    >>> from ftprl.losses import SCALAR_LOSSES
+    >>> usual_meaning(SCALAR_LOSSES["logistic"]), usual_meaning(SCALAR_LOSSES["squared"])
+    ('probability', 'mean')
     """
     return "probability" if loss.is_probabilistic else "score" if loss.binary else "mean"
 
@@ -138,7 +142,11 @@ def _number(word: bytes) -> float:
 
 
 def _whole_lines(text: bytes, *, is_last: bool) -> tuple[bytes, bytes]:
-    """Return the whole lines of a text without the last line feed, and the remaining bytes."""
+    """Return the whole lines of a text without the last line feed, and the remaining bytes.
+
+    >>> _whole_lines(b"0.1\n0.2\n0.", is_last=False)
+    (b'0.1\n0.2', b'0.')
+    """
     if is_last:
         return text.removesuffix(b"\n"), b""
     end = text.rfind(b"\n")

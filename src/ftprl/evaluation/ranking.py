@@ -47,7 +47,13 @@ class Ranked:
 
 @final
 class Ranking:
-    """Scores with their class and weight, collected for a ranking."""
+    """Scores with their class and weight, collected for a ranking.
+
+    >>> ranking = Ranking()
+    >>> ranking.add(np.array([0.9, 0.4, 0.1]), np.array([True, False, False]), np.ones(3))
+    >>> ranking.ranked().auc
+    1.0
+    """
 
     def __init__(self, most_rows: int = MOST_ROWS) -> None:
         self._most, self._parts, self._count = most_rows, list[Table](), 0
@@ -131,7 +137,13 @@ class SliceRankings:
 
 
 def _grouped(table: Table) -> Table:
-    """Return the table sorted by falling score, with rows of equal score added up."""
+    """Return the table sorted by falling score, with rows of equal score added up.
+
+    >>> table = np.array([[1.0, 1, 0, 1, 0], [3.0, 0, 1, 0, 1], [1.0, 1, 0, 1, 0]])
+    >>> _grouped(table)[:, :2]
+    array([[3., 0.],
+           [1., 2.]])
+    """
     order = np.argsort(-table[:, 0], kind="stable")
     table = table[order]
     starts = np.flatnonzero(np.concatenate(([True], table[1:, 0] != table[:-1, 0])))

@@ -23,6 +23,9 @@ _LARGE, _SMALL = 1e60, 1e-60
 class Composite:
     """The penalty Psi(x) = l1 |x|₁ + ½ l2 |x|₂², added once, as in FTRL-Proximal, or to every round's loss
     (`per_round`).
+
+    >>> Composite(l1=1.0, l2=2.0).value(np.array([1.0, -2.0]))
+    8.0
     """
 
     l1: float = 0.0

@@ -31,6 +31,13 @@ class Preconditioned(Learner[PreconditionedState[S]]):
 
     Losses, regret and bounds are those of the inner learner on its own set. With `FTPRL(L2Ball(n),
     CoordinateConstant())` inside it is FTPRL-Scale on the ellipsoid |Ax|₂ <= 1.
+
+    >>> from ftprl.learner import FTPRL
+    >>> from ftprl.schemes import CoordinateConstant
+    >>> from ftprl.sets import L2Ball
+    >>> learner = Preconditioned([[2.0]], FTPRL(L2Ball(1), CoordinateConstant()))
+    >>> learner.update(learner.init(), [1.0]).x
+    array([-0.5])
     """
 
     A: ArrayLike

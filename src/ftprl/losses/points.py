@@ -33,7 +33,11 @@ class Loss(Protocol):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """The linear loss `f(x) = g·x`."""
+    """The linear loss `f(x) = g·x`.
+
+    >>> Linear([1.0, 2.0])(np.array([3.0, 0.0]))
+    (3.0, array([1., 2.]))
+    """
 
     g: Vector
 
@@ -75,20 +79,36 @@ def linear(g: ArrayLike) -> Linear:
 
 
 def absolute(v: ArrayLike, y: float) -> OfScore:
-    """Return the loss `f(x) = |v·x - y|`."""
+    """Return the loss `f(x) = |v·x - y|`.
+
+    >>> absolute([1.0, 0.0], 2.0)(np.array([0.5, 0.0]))
+    (1.5, array([-1., -0.]))
+    """
     return OfScore(SCALAR_LOSSES["absolute"], check.array("v", v), y)
 
 
 def squared(v: ArrayLike, y: float) -> OfScore:
-    """Return the loss `f(x) = ½ (v·x - y)²`."""
+    """Return the loss `f(x) = ½ (v·x - y)²`.
+
+    >>> squared([2.0], 1.0)(np.array([1.0]))
+    (0.5, array([2.]))
+    """
     return OfScore(SCALAR_LOSSES["squared"], check.array("v", v), y)
 
 
 def logistic(v: ArrayLike, y: float) -> OfScore:
-    """Return the loss `f(x) = ln(1 + exp(-y v·x))` for a label y = ±1."""
+    """Return the loss `f(x) = ln(1 + exp(-y v·x))` for a label y = ±1.
+
+    >>> round(logistic([1.0], +1)(np.array([0.0]))[0], 4)
+    0.6931
+    """
     return OfScore(SCALAR_LOSSES["logistic"], check.array("v", v), y)
 
 
 def hinge(v: ArrayLike, y: float) -> OfScore:
-    """Return the loss `f(x) = max(1 - y v·x, 0)` for a label y = ±1."""
+    """Return the loss `f(x) = max(1 - y v·x, 0)` for a label y = ±1.
+
+    >>> hinge([1.0], +1)(np.array([0.25]))
+    (0.75, array([-1.]))
+    """
     return OfScore(SCALAR_LOSSES["hinge"], check.array("v", v), y)

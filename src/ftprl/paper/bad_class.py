@@ -44,13 +44,21 @@ def regret(learner: Learner[Any], T: int) -> float:
 
 
 def still(T: int) -> float:
-    """Return the regret of never leaving the origin: a learning rate of 0, or an infinite multiple of I."""
+    """Return the regret of never leaving the origin: a learning rate of 0, or an infinite multiple of I.
+
+    >>> still(1000)
+    50.0
+    """
     return float(round(T ** (1 / 3)) ** 2 / 2)
 
 
 def schedules(T: int, count: int, seed: int = 0) -> Vector:
     """Return random non-increasing rates, one schedule per row: powers of t, or drops at random times by random
     factors.
+
+    >>> rates = schedules(27, 4)
+    >>> rates.shape, bool((np.diff(rates) <= 0).all())
+    ((4, 36), True)
     """
     m, schedules = round(T ** (1 / 3)), []
     rounds = np.arange(1, T + m * m + 1)

@@ -25,7 +25,11 @@ class Verdict(Enum):
 @final
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One number against the limit that was set before it was measured."""
+    """One number against the limit that was set before it was measured.
+
+    >>> print(Check("regret over the bound", 0.5, "<=", 1.0))
+    regret over the bound: 0.5 <= 1
+    """
 
     what: str
     value: float

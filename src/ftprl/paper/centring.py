@@ -24,7 +24,11 @@ START = "centred at the first play"
 
 
 def rows(T: int) -> Vector:
-    """Return gradients of one sign for a quarter of the rounds, then of the other: early learning must be undone."""
+    """Return gradients of one sign for a quarter of the rounds, then of the other: early learning must be undone.
+
+    >>> rows(4).ravel()
+    array([ 1., -1., -1., -1.])
+    """
     return np.where(np.arange(T) < T // 4, 1.0, -1.0)[:, None]
 
 

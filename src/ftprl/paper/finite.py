@@ -60,5 +60,9 @@ def size(history: GameRecord) -> float:
 
 
 def excess(both: list[Sides]) -> float:
-    """Return the largest excess of a left side over its right side, relative to the size of the sums."""
+    """Return the largest excess of a left side over its right side, relative to the size of the sums.
+
+    >>> excess([(1.0, 2.0, 4.0), (3.0, 2.0, 4.0)])
+    0.25
+    """
     return max((left - right) / scale for left, right, scale in both)

@@ -26,7 +26,11 @@ TOLERANCE = 0.06
 
 
 def squares(n: int, T: int, alpha: float, rng: np.random.Generator) -> Vector:
-    """Return G_i after T rounds with probability i^{-alpha} each, drawn from a binomial distribution."""
+    """Return G_i after T rounds with probability i^{-alpha} each, drawn from a binomial distribution.
+
+    >>> float(squares(3, 100, 1.5, np.random.default_rng(0))[0])
+    100.0
+    """
     return rng.binomial(T, np.arange(1, n + 1) ** -alpha).astype(float)
 
 

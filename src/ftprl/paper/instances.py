@@ -206,7 +206,11 @@ def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[GameReco
 
 
 def ratio(value: float, bound: float) -> float:
-    """Return value / bound, with 0/0 = 0."""
+    """Return value / bound, with 0/0 = 0.
+
+    >>> ratio(1.0, 2.0), ratio(0.0, 0.0)
+    (0.5, 0.0)
+    """
     if bound > 0:
         return value / bound
     return 0.0 if value <= 0 else math.inf
@@ -218,7 +222,11 @@ def slope(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def spread_rounds(rounds: int, count: int = 40) -> list[int]:
-    """Return round numbers from 1 to the last, evenly spread on a logarithmic axis."""
+    """Return round numbers from 1 to the last, evenly spread on a logarithmic axis.
+
+    >>> spread_rounds(100, 3)
+    [1, 10, 100]
+    """
     return sorted({int(t) for t in np.unique(np.geomspace(1, rounds, count).round())})
 
 
@@ -239,5 +247,9 @@ def sides(title: str, left: Sequence[float], right: Sequence[float], name: str, 
 
 
 def in_order(values: Sequence[float]) -> tuple[list[int], list[float]]:
-    """Return ranks and values in rising order, for a plot."""
+    """Return ranks and values in rising order, for a plot.
+
+    >>> in_order([3.0, 1.0])
+    ([1, 2], [1.0, 3.0])
+    """
     return list(range(1, len(values) + 1)), sorted(values)

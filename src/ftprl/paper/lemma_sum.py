@@ -16,7 +16,11 @@ Vector = NDArray[np.float64]
 
 
 def left_side(a: Vector) -> float:
-    """Return sum a_i / sqrt(a_{1:i}), with 0/0 = 0."""
+    """Return sum a_i / sqrt(a_{1:i}), with 0/0 = 0.
+
+    >>> left_side(np.array([0.0, 1.0, 3.0]))
+    2.5
+    """
     sums = np.cumsum(a)
     return float(np.divide(a, np.sqrt(sums), out=np.zeros_like(a), where=sums > 0).sum())
 

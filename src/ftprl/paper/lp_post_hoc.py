@@ -23,7 +23,11 @@ SHOWN = tuple(float(p) for p in np.geomspace(1.0, 64.0, 25))
 
 
 def spread(skew: float) -> Vector:
-    """Return G_i = i^{-skew}: the larger the skew, the rarer the last coordinates."""
+    """Return G_i = i^{-skew}: the larger the skew, the rarer the last coordinates.
+
+    >>> spread(1.0)[:3].round(3)
+    array([1.   , 0.5  , 0.333])
+    """
     return np.asarray(np.arange(1, N + 1) ** -skew, dtype=np.float64)
 
 

@@ -21,7 +21,11 @@ Vector = NDArray[np.float64]
 
 
 def mean_size(T: int) -> float:
-    """Return E |e_1 + .. + e_T| for random signs, by binomial coefficients."""
+    """Return E |e_1 + .. + e_T| for random signs, by binomial coefficients.
+
+    >>> mean_size(2)
+    1.0
+    """
     return float(sum(math.comb(T, k) * abs(T - 2 * k) for k in range(T + 1)) / 2**T)
 
 

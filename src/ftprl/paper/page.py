@@ -70,7 +70,11 @@ def relation(check: Check) -> str:
 
 
 def shown(value: float) -> str:
-    """Return five significant digits."""
+    """Return five significant digits.
+
+    >>> shown(1 / 3), shown(1e-12)
+    ('0.33333', '1e-12')
+    """
     return f"{value:.5g}"
 
 

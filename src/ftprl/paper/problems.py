@@ -57,7 +57,13 @@ def convex(name: str, F: ConvexSet, losses: Sequence[Loss]) -> Problem:
 
 
 def linear(name: str, made: adversaries.Instance) -> Problem:
-    """Return a problem with linear losses, for which a vertex is the best point."""
+    """Return a problem with linear losses, for which a vertex is the best point.
+
+    >>> from ftprl.adversaries import gaussian
+    >>> from ftprl.sets import Box
+    >>> linear("example", gaussian(Box(-1, 1, dim=2), 10)).size
+    'n = 2, T = 10'
+    """
     losses = list(made.losses())
     S = np.sum([f(made.start)[1] for f in losses], axis=0)
     return Problem(name, made.feasible, made.start, losses, float(S @ made.feasible.vertex(S)))

@@ -28,6 +28,9 @@ def best_rebalanced(R: Vector, tol: float = 1e-9, steps: int = 100) -> Rebalance
 
     By concavity the best value exceeds that of x by at most sum_t max_i (r_{t,i} / x·r_t) - 1, summed over t before the
     maximum: the gap.
+
+    >>> best_rebalanced(np.array([[2.0, 0.5], [0.5, 2.0]])).x.round(6)
+    array([0.5, 0.5])
     """
     T, n = R.shape
     simplex = Simplex(n)

@@ -65,7 +65,11 @@ MODULES = (
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all statements."""
+    """Return the names of all statements.
+
+    >>> names()[:2]
+    ('bad-class', 'bad-class-bound')
+    """
     return tuple(module.replace("_", "-") for module in MODULES)
 
 

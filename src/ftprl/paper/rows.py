@@ -29,7 +29,12 @@ DIM = 100
 
 
 def heavy_rows(count: int, dim: int = DIM, seed: int = 0) -> tuple[Vector, Vector]:
-    """Return 0/1 features, the i-th with probability i^{-1.2}, and labels of a linear model, one in twenty flipped."""
+    """Return 0/1 features, the i-th with probability i^{-1.2}, and labels of a linear model, one in twenty flipped.
+
+    >>> V, y = heavy_rows(1000, 10)
+    >>> V.shape, V.mean(axis=0).round(1)[:3]
+    ((1000, 10), array([1. , 0.5, 0.3]))
+    """
     rng = np.random.default_rng(seed)
     chance = np.arange(1, dim + 1) ** -1.2
     V = (rng.random((count, dim)) < chance).astype(np.float64)

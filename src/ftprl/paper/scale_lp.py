@@ -27,6 +27,10 @@ def inverse(M: Vector) -> Vector:
 def skewed(n: int) -> Vector:
     """Return a positive definite A with A^{-1} = 11ᵀ + diag(0, 1, .., 1): every corner of F points to the first
     axis.
+
+    >>> np.linalg.inv(skewed(2)).round(9)
+    array([[1., 1.],
+           [1., 2.]])
     """
     return inverse(np.ones((n, n)) + np.diag([0.0] + [1.0] * (n - 1)))
 

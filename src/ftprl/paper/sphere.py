@@ -21,7 +21,12 @@ SIZES = (2, 3, 4, 6, 8)
 
 
 def root(M: Vector) -> Vector:
-    """Return M^{1/2} of a PSD matrix."""
+    """Return M^{1/2} of a PSD matrix.
+
+    >>> root(np.diag([4.0, 9.0])).round(9)
+    array([[2., 0.],
+           [0., 3.]])
+    """
     w, V = np.linalg.eigh(M)
     return np.asarray((V * np.sqrt(np.maximum(w, 0.0))) @ V.T)
 

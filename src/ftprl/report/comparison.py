@@ -65,7 +65,11 @@ def _limits(ends: list[list[float]]) -> tuple[float, float] | None:
 
 
 def _short(name: str) -> str:
-    """Return the end of a long name."""
+    """Return the end of a long name.
+
+    >>> _short("a" * 30)[:5], _short("model.ftprl")
+    ('…aaaa', 'model.ftprl')
+    """
     return name if len(name) <= 24 else f"…{name[-23:]}"
 
 

@@ -98,7 +98,11 @@ def _again(log: RunLog) -> str:
 
 
 def _percent(value: float | None) -> str:
-    """Return a percentage, or a dash if it is unknown."""
+    """Return a percentage, or a dash if it is unknown.
+
+    >>> _percent(12.34), _percent(None)
+    ('12.3 %', '–')
+    """
     return "–" if value is None else f"{value:.1f} %"
 
 
@@ -357,7 +361,11 @@ def _of_groups(key: str, largest: float, where: str) -> str:
 
 
 def _group(begin: float | None, end: float | None) -> str:
-    """Return the name of a group: the range of rows that its features occur in."""
+    """Return the name of a group: the range of rows that its features occur in.
+
+    >>> _group(1, 2), _group(4, 8), _group(None, None)
+    ('1', '4 to 7', 'intercept')
+    """
     if begin is None or end is None:
         return "intercept"
     whole = begin >= 1 and end == int(end)

@@ -22,7 +22,11 @@ def esc(text: object) -> str:
 
 
 def tag(name: str, *inside: str, **attributes: str) -> str:
-    """Return an element; `inside` is HTML already, attributes are text (`class_` is class, `a_b` is a-b)."""
+    """Return an element; `inside` is HTML already, attributes are text (`class_` is class, `a_b` is a-b).
+
+    >>> tag("a", "here", href="x.html", class_="link")
+    '<a href="x.html" class="link">here</a>'
+    """
     written = "".join(f' {key.strip("_").replace("_", "-")}="{esc(value)}"' for key, value in attributes.items())
     return f"<{name}{written}>{''.join(inside)}</{name}>"
 
@@ -59,5 +63,9 @@ def _ends(rows: Sequence[Sequence[str]]) -> Iterable[Sequence[str]]:
 
 
 def details(name: str, summary: str, inside: str) -> str:
-    """Return a section that the reader can open."""
+    """Return a section that the reader can open.
+
+    >>> details("more", "Numbers", tag("p", "1"))
+    '<details id="more"><summary>Numbers</summary><p>1</p></details>'
+    """
     return tag("details", tag("summary", esc(summary)), inside, id=name)

@@ -85,7 +85,11 @@ def _profiled(column: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _value(value: Any) -> str:
-    """Return a setting's value as text."""
+    """Return a setting's value as text.
+
+    >>> _value([1, 2.5]), _value(1_000_000), _value(True)
+    ('1, 2.5', '1,000,000', 'yes')
+    """
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, list):

@@ -51,7 +51,11 @@ class FloorCurve:
 
     @property
     def beaten_length(self) -> float | None:
-        """Return the length up to which no fixed weights are better than the run, provably; None if not even 0 is."""
+        """Return the length up to which no fixed weights are better than the run, provably; None if not even 0 is.
+
+        >>> FloorCurve("2", 50.0, 100.0, 1.0, ((60.0, 4.0),)).beaten_length
+        2.5
+        """
         return self._crossing(self.loss)
 
     @property
@@ -73,7 +77,11 @@ class FloorCurve:
         return max(self.mean - self.at(length), 0.0) / self.mean if self.mean > 0.0 else math.inf
 
     def named_lengths(self) -> Iterator[float]:
-        """Yield round lengths on the informative part of the curve, beyond the beaten length, in rising order."""
+        """Yield round lengths on the informative part of the curve, beyond the beaten length, in rising order.
+
+        >>> list(FloorCurve("2", 50.0, 100.0, 1.0, ((60.0, 4.0),)).named_lengths())[:3]
+        [3.0, 4.0, 5.0]
+        """
         low = self.beaten_length or 0.0
         high = self.informative_length if self.least is not None else 5.0 * (low or 1.0)
         if high is None or not low < high < math.inf:

@@ -38,7 +38,11 @@ def _is_change(event: dict[str, object]) -> bool:
 
 
 def span(rows: Sequence[int]) -> tuple[float, float] | None:
-    """Return the ends of the x axis; a long run is plotted without its first rows."""
+    """Return the ends of the x axis; a long run is plotted without its first rows.
+
+    >>> span([1, 100]), span([1, 5000])
+    (None, (10.0, 5000.0))
+    """
     return (10.0, float(max(rows))) if rows and max(rows) >= 2000 else None
 
 

@@ -35,7 +35,11 @@ def number(value: Any) -> float | None:
 
 
 def numbers(value: Any) -> dict[str, float]:
-    """Return the numeric entries of a mapping; entries of nested mappings are named `outer.inner`."""
+    """Return the numeric entries of a mapping; entries of nested mappings are named `outer.inner`.
+
+    >>> numbers({"loss": 0.5, "name": "x", "floor": {"mean": 2}})
+    {'loss': 0.5, 'floor.mean': 2.0}
+    """
     result: dict[str, float] = {}
     for key, entry in value.items() if isinstance(value, Mapping) else ():
         inner = entry.items() if isinstance(entry, Mapping) else ()

@@ -104,7 +104,11 @@ class Scheme(ABC):
 
 
 def constants(c: float) -> tuple[float, float]:
-    """Return (c/2 + 2/c, c/2 + 1/c), the factors of the paper's lemma and of the strong lemma."""
+    """Return (c/2 + 2/c, c/2 + 1/c), the factors of the paper's lemma and of the strong lemma.
+
+    >>> constants(2.0)
+    (2.0, 1.5)
+    """
     return c / 2 + 2 / c, c / 2 + 1 / c
 
 
@@ -124,5 +128,9 @@ def finite_diameter(feasible: ConvexSet, who: str) -> float:
 
 
 def growth(square: float, old: float, new: float) -> float:
-    """Return sqrt(G + square) - sqrt(G) from the old and the new root, without cancellation."""
+    """Return sqrt(G + square) - sqrt(G) from the old and the new root, without cancellation.
+
+    >>> growth(9.0, 4.0, 5.0)
+    1.0
+    """
     return square / (old + new) if square else 0.0

@@ -38,6 +38,12 @@ class BestBound(Scheme):
     For the diagonal family these sets are boxes, L_p balls, axis-aligned ellipsoids and the simplex; for
     family="const", all bounded sets. By default b = sqrt(2/rho), where rho bounds the sum of penalties divided by the
     last penalty.
+
+    >>> from ftprl.sets import Box
+    >>> scheme = BestBound()
+    >>> Q, state = scheme.step(scheme.init(Box(-1, 1, dim=2)), np.array([1.0, 0.0]))
+    >>> Q
+    array([1., 0.])
     """
 
     family: Family = "diagonal"

@@ -36,6 +36,12 @@ class CoordinateConstant(Scheme):
 
     `diameter` replaces the set's own D if a smaller bound is known; `center` ignores the part of a gradient that does
     not distinguish points of a flat set such as the simplex.
+
+    >>> from ftprl.sets import Box
+    >>> scheme = CoordinateConstant()
+    >>> Q, state = scheme.step(scheme.init(Box(-0.5, 0.5)), np.array([3.0]))
+    >>> float(Q)
+    6.0
     """
 
     c: float = 2.0
@@ -128,7 +134,14 @@ class BlockState(SchemeState):
 @final
 @dataclass(frozen=True)
 class BlockConstant(Scheme):
-    """CoordinateConstant on each factor of a `Product`: bounds add up over the blocks."""
+    """CoordinateConstant on each factor of a `Product`: bounds add up over the blocks.
+
+    >>> from ftprl.sets import Box, Product
+    >>> scheme = BlockConstant()
+    >>> Q, state = scheme.step(scheme.init(Product(Box(0, 1), Box(0, 2))), np.array([1.0, 1.0]))
+    >>> Q
+    array([2., 1.])
+    """
 
     c: float = 2.0
     center: bool = False

@@ -35,6 +35,12 @@ class Diagonal(Scheme):
     """Q_{1:t} = diag(c sqrt(G_i) / D_i): FTPRL-Diag, with per-coordinate learning rates.
 
     `widths` replaces the set's own D_i: a guess for coordinates without bounds, for which no a-priori bound holds.
+
+    >>> from ftprl.sets import Box
+    >>> scheme = Diagonal()
+    >>> Q, state = scheme.step(scheme.init(Box(-1, 1, dim=2)), np.array([3.0, 4.0]))
+    >>> Q
+    array([3., 4.])
     """
 
     c: float = 2.0

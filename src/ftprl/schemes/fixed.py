@@ -33,6 +33,12 @@ class Fixed(Scheme):
     """Q_t from a sequence (0 after its end) or from a rule `rule(t, g_t)`, t = 1, 2, ...; each Q_t must be PSD.
 
     `Fixed([Q])` uses a single matrix from the first round on, as every best bound in hindsight does.
+
+    >>> from ftprl.sets import Box
+    >>> scheme = Fixed([2.0])
+    >>> Q, state = scheme.step(scheme.init(Box(-1, 1)), np.array([3.0]))
+    >>> float(Q), float(scheme.step(state, np.array([3.0]))[0])
+    (2.0, 0.0)
     """
 
     rule: Rule

@@ -42,6 +42,13 @@ class Full(Scheme):
     """Q_{1:t} = (c/D)(delta I + sum g gᵀ)^{1/2}; a round costs O(n²) and one product of n x n matrices.
 
     A full matrix can lower the regret that is realised; its a-priori bound is never below CoordinateConstant's.
+
+    >>> from ftprl.sets import L2Ball
+    >>> scheme = Full()
+    >>> Q, state = scheme.step(scheme.init(L2Ball(2)), np.array([3.0, 4.0]))
+    >>> Q.dense().round(2)
+    array([[1.8, 2.4],
+           [2.4, 3.2]])
     """
 
     c: float = 2.0
@@ -175,6 +182,12 @@ class Sketch(Scheme):
     FD is the sketch and rho the mass that escaped from it. A round takes O(n rank) numbers and operations on an
     `L2Ball`; on other sets Q_{1:t} is written out as an n x n matrix, because their steps need it. With rank > n it
     equals `Full`.
+
+    >>> from ftprl.sets import L2Ball
+    >>> scheme = Sketch(rank=2)
+    >>> Q, state = scheme.step(scheme.init(L2Ball(100)), np.eye(100)[0])
+    >>> Q.B.shape
+    (100, 1)
     """
 
     rank: int

@@ -16,7 +16,12 @@ _STEPS = 60
 
 
 def extend_basis(B: Vector, g: Vector) -> tuple[Vector, Vector]:
-    """Return (basis, h) with g = basis·h, where basis is B with at most one new first column, orthonormal as B is."""
+    """Return (basis, h) with g = basis·h, where basis is B with at most one new first column, orthonormal as B is.
+
+    >>> basis, h = extend_basis(np.array([[1.0], [0.0]]), np.array([3.0, 4.0]))
+    >>> basis @ h
+    array([3., 4.])
+    """
     h = B.T @ g
     rest = g - B @ h
     again = B.T @ rest  # once more: what is left of a g that lies nearly in the span has lost its digits
@@ -34,6 +39,10 @@ def add_row(s: Vector, h: Vector) -> tuple[Vector, Vector]:
     """Return (sigma, W), sorted by rising sigma: Wᵀ(diag(s²) + h hᵀ)W = diag(sigma²) with W orthogonal.
 
     s may contain zeros.
+
+    >>> sigma, W = add_row(np.array([3.0]), np.array([4.0]))
+    >>> sigma
+    array([5.])
     """
     if len(s) <= _SMALL:
         _, sigma, Wt = np.linalg.svd(np.vstack((np.diag(s), h)))

@@ -171,7 +171,11 @@ def _clean(w: Vector, z: Vector, raw: Vector) -> Vector:
 
 @final
 class L1Ball(NormBall):
-    """The L_1 ball {x : |x - center|₁ <= radius}."""
+    """The L_1 ball {x : |x - center|₁ <= radius}.
+
+    >>> L1Ball(2).vertex(np.array([3.0, -4.0]))
+    array([0., 1.])
+    """
 
     p = 1.0
 
@@ -195,6 +199,10 @@ def l1_separable(lam: Vector, z: Vector, radius: float, lo: Vector, hi: Vector, 
     """Minimise ½ sum lam_i x_i² + z·x subject to |x|₁ <= radius and lo <= x <= hi.
 
     The sign of each x_i is known beforehand, so the problem in y = |x| is a continuous knapsack.
+
+    >>> inf = np.full(2, np.inf)
+    >>> l1_separable(np.ones(2), np.array([-3.0, -1.0]), 2.0, -inf, inf, np.zeros(2))
+    array([2., 0.])
     """
     sign = np.where(lo > 0, 1.0, np.where(hi < 0, -1.0, np.where(z != 0, -np.sign(z), np.where(near < 0, -1.0, 1.0))))
     low = np.maximum(np.where(sign > 0, lo, -hi), 0.0)

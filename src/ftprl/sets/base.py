@@ -296,7 +296,11 @@ def scaled_tolerance(atol: float, scale: float) -> float:
 
 
 def worst_excess(excess: Vector, size: Vector) -> float:
-    """Return the largest positive excess relative to its size, or 0 if none is positive."""
+    """Return the largest positive excess relative to its size, or 0 if none is positive.
+
+    >>> worst_excess(np.array([-1.0, 0.5]), np.array([1.0, 2.0]))
+    0.25
+    """
     over = np.maximum(excess, 0.0)
     return float(np.divide(over, size, out=np.where(over > 0, 1.0, 0.0), where=size > 0).max(initial=0.0))
 

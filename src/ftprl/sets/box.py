@@ -198,7 +198,11 @@ class Box(MixedSet):
         return self.lower, self.upper
 
     def start(self) -> Vector:
-        """Return the centre of the box; with an infinite side, 0 clipped into the box."""
+        """Return the centre of the box; with an infinite side, 0 clipped into the box.
+
+        >>> Box(0, np.inf, dim=2).start()
+        array([0., 0.])
+        """
         if self._bounded:
             return self.lower + self._widths / 2
         return np.minimum(np.maximum(np.zeros(self.dim), self.lower), self.upper)
@@ -209,7 +213,11 @@ class Box(MixedSet):
         return bool(np.all(x >= self.lower - tol) and np.all(x <= self.upper + tol))
 
     def violation(self, x: Vector) -> float:
-        """Return the largest step beyond a bound, relative to the size of that coordinate's bounds."""
+        """Return the largest step beyond a bound, relative to the size of that coordinate's bounds.
+
+        >>> Box(0, 1).violation(np.array([1.5]))
+        0.3333333333333333
+        """
         size = np.maximum(np.where(np.isfinite(self.lower), np.abs(self.lower), 0.0), np.abs(x))
         size = np.maximum(size, np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0))
         return worst_excess(np.maximum(self.lower - x, x - self.upper), size)
@@ -229,7 +237,11 @@ class Box(MixedSet):
         return 1.0
 
     def diagonal_optimum(self, G: Vector) -> PostHoc:
-        """Return the best diagonal, with the bound sqrt 2 sum D_i sqrt(G_i)."""
+        """Return the best diagonal, with the bound sqrt 2 sum D_i sqrt(G_i).
+
+        >>> round(Box(0, 1, dim=2).diagonal_optimum(np.array([1.0, 4.0])).value, 4)
+        4.2426
+        """
         D = self._widths
         Q = np.divide(np.sqrt(2 * G), D, out=np.zeros_like(G), where=(D > 0) & np.isfinite(D))
         return PostHoc(ROOT2 * axis_sum(D, G), Q, True)
@@ -273,6 +285,10 @@ class Box(MixedSet):
 
 
 def inscribed(center: Vector, outer: ConvexSet, beta: float) -> Box:
-    """Return the box around `center` with the widths of `outer` divided by beta."""
+    """Return the box around `center` with the widths of `outer` divided by beta.
+
+    >>> inscribed(np.zeros(2), Box(-1, 1, dim=2), 2.0).widths()
+    array([1., 1.])
+    """
     half = outer.widths() / (2 * beta)
     return Box(center - half, center + half)

@@ -98,7 +98,11 @@ class Ellipsoid(Frozen, ConvexSet):
         return Solution(x, self.gap(H, z, x))
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
-        """Return slope·(x - center) + |A^{-T} slope|₂, rounded up because long axes beside short ones lose digits."""
+        """Return slope·(x - center) + |A^{-T} slope|₂, rounded up because long axes beside short ones lose digits.
+
+        >>> Ellipsoid(np.eye(2)).gap(np.array(1.0), np.array([-2.0, 0.0]), np.array([1.0, 0.0])) < 1e-12
+        True
+        """
         slope = psd.apply(H, x) + z
         reach = float(np.linalg.norm(self._inverse.T @ slope))
         lost = 1e-15 * float(np.abs(slope) @ self._reach)
@@ -127,7 +131,11 @@ class Ellipsoid(Frozen, ConvexSet):
         return check.frozen(np.array([2 * p_norm(row, 2.0) for row in self._inverse]))
 
     def diameter(self) -> float:
-        """Return 2 divided by the smallest singular value of A."""
+        """Return 2 divided by the smallest singular value of A.
+
+        >>> Ellipsoid(np.diag([1.0, 4.0])).diameter()
+        2.0
+        """
         return 2 * float(self._axes[1][0])
 
     def sq_diameter(self, Q: PSD) -> float:

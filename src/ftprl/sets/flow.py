@@ -105,7 +105,11 @@ class FlowPolytope(Frozen, OracleSet):
         return path
 
     def sample(self, x: Vector, rng: np.random.Generator) -> list[int]:
-        """Return a random path, as edge numbers, that uses each edge e with probability x[e]."""
+        """Return a random path, as edge numbers, that uses each edge e with probability x[e].
+
+        >>> FlowPolytope([(0, 1), (1, 2)], 0, 2).sample(np.ones(2), np.random.default_rng(0))
+        [0, 1]
+        """
         flow = np.maximum(check.vector("x", x, self.dim), 0.0)
         path, node = [], self._from
         while node != self._to:
@@ -130,7 +134,11 @@ class FlowPolytope(Frozen, OracleSet):
         return low, np.array([1.0 if k else 0.0 for k in self._share])
 
     def start(self) -> Vector:
-        """Return the mixture that gives every path an equal share."""
+        """Return the mixture that gives every path an equal share.
+
+        >>> FlowPolytope([("a", "b"), ("a", "c"), ("b", "c")], "a", "c").start()
+        array([0.5, 0.5, 0.5])
+        """
         return np.array([k / self._paths for k in self._share])
 
     def tangent(self, g: Vector) -> Vector:

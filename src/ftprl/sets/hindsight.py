@@ -46,7 +46,11 @@ def const_optimum(feasible: ConvexSet, total: float) -> PostHoc:
 
 
 def axis_sum(D: Vector, G: Vector) -> float:
-    """Return sum D_i sqrt(G_i) over coordinates with a gradient; others count as 0 even if their width is infinite."""
+    """Return sum D_i sqrt(G_i) over coordinates with a gradient; others count as 0 even if their width is infinite.
+
+    >>> axis_sum(np.array([1.0, np.inf]), np.array([4.0, 0.0]))
+    2.0
+    """
     live = G > 0
     return float(D[live] @ np.sqrt(G[live]))
 

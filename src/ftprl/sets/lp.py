@@ -18,7 +18,11 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def p_norm(x: Vector, p: float) -> float:
-    """Return |x|_p, also if the p-th powers of the entries leave the range of a float."""
+    """Return |x|_p, also if the p-th powers of the entries leave the range of a float.
+
+    >>> p_norm(np.array([3.0, 4.0]), 2.0)
+    5.0
+    """
     size = np.abs(x)
     top = float(size.max(initial=0.0))
     if top == 0.0 or math.isinf(p) or not math.isfinite(top):
@@ -29,7 +33,11 @@ def p_norm(x: Vector, p: float) -> float:
 
 
 def shrink(v: Vector, radius: float, p: float) -> Vector:
-    """Return `v`, scaled towards 0 into the L_p ball."""
+    """Return `v`, scaled towards 0 into the L_p ball.
+
+    >>> shrink(np.array([3.0, 4.0]), 1.0, 2.0)
+    array([0.6, 0.8])
+    """
     size = p_norm(v, p)
     return v if size <= radius else v * (radius / size)
 

@@ -42,6 +42,9 @@ class MatrixSet(Frozen, OracleSet):
         """Return the entries of a matrix as a vector, row by row.
 
         Raises InvalidInput if the shape is not (rows, columns).
+
+        >>> Birkhoff(2).vector([[1, 0], [0, 1]])
+        array([1., 0., 0., 1.])
         """
         clean = check.matrix("M", M, self.columns)
         if len(clean) != self.rows:
@@ -152,7 +155,11 @@ class NuclearBall(SpectralSet):
         return self._over(x) <= scaled_tolerance(atol, self.radius)
 
     def violation(self, x: Vector) -> float:
-        """Return by how much the sum of the singular values exceeds the radius, relative to the radius."""
+        """Return by how much the sum of the singular values exceeds the radius, relative to the radius.
+
+        >>> NuclearBall(2, 2).violation(np.array([2.0, 0.0, 0.0, 0.0]))
+        1.0
+        """
         return max(self._over(x), 0.0) / self.radius
 
     def _over(self, x: Vector) -> float:
@@ -213,7 +220,12 @@ class Spectrahedron(SpectralSet):
         return -self.trace / 2 * (1 - eye), self.trace / 2 * (1 + eye)
 
     def start(self) -> Vector:
-        """Return trace / size times the identity."""
+        """Return trace / size times the identity.
+
+        >>> Spectrahedron(2).matrix(Spectrahedron(2).start())
+        array([[0.5, 0. ],
+               [0. , 0.5]])
+        """
         return (np.eye(self.rows) * (self.trace / self.rows)).ravel()
 
     def tangent(self, g: Vector) -> Vector:

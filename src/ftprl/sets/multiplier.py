@@ -22,6 +22,9 @@ def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
     """Minimise within lo <= x <= hi alone: clip the unconstrained minimiser.
 
     A coordinate with a linear objective goes to an end of its range, one without any objective stays at `near`.
+
+    >>> box(np.array([2.0, 0.0]), np.array([-1.0, 3.0]), np.zeros(2), np.ones(2), np.zeros(2))
+    array([0.5, 0. ])
     """
     if psd.positive(lam):
         x = z / lam
@@ -40,6 +43,9 @@ def simplex(lam: Vector, z: Vector, total: float, near: Vector) -> Vector:
     out: a few steps from the coordinates that `near` uses. All z are measured from the z of the coordinate k in use
     with the smallest weight: then |z_i - z_k| <= 2 l_i total for every i in use, and no digit is lost whatever the
     weights. `with_sum` solves the problem with bounds.
+
+    >>> simplex(np.ones(3), np.array([0.0, 0.5, 9.0]), 1.0, np.full(3, 1 / 3))
+    array([0.75, 0.25, 0.  ])
     """
     on = near.nonzero()[0]
     on = on if on.size else np.arange(z.size)
@@ -78,7 +84,11 @@ def _level(lam: Vector, z: Vector, total: float, on: NDArray[np.intp] | slice) -
 
 
 def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
-    """Minimise subject to lo <= x <= hi and sum x = total: the continuous quadratic knapsack."""
+    """Minimise subject to lo <= x <= hi and sum x = total: the continuous quadratic knapsack.
+
+    >>> with_sum(np.ones(2), np.zeros(2), np.zeros(2), np.array([0.25, 1.0]), 1.0, np.zeros(2))
+    array([0.25, 0.75])
+    """
     if psd.positive(lam) and math.isfinite(lo.item(lo.argmin())):
         if total <= float(lo.sum()):
             return lo.copy()
@@ -184,7 +194,12 @@ def _spread(near: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
 def knapsack(
     lam: Vector, z: Vector, a: Vector, lo: Vector, hi: Vector, b: float, near: Vector, *, equality: bool
 ) -> Vector:
-    """Minimise subject to lo <= x <= hi and a·x = b (or a·x <= b), by substituting y = a x where a is not 0."""
+    """Minimise subject to lo <= x <= hi and a·x = b (or a·x <= b), by substituting y = a x where a is not 0.
+
+    >>> one = np.ones(2)
+    >>> knapsack(one, -one, np.array([1.0, 2.0]), 0 * one, one, 2.0, 0 * one, equality=False)
+    array([0.8, 0.6])
+    """
     x = box(lam, z, lo, hi, near)
     if not equality and float(a @ x) <= b:
         return x
@@ -198,7 +213,11 @@ def knapsack(
 
 
 def l2_ball(lam: Vector, z: Vector, radius: float, near: Vector) -> Vector:
-    """Minimise subject to |x|₂ <= radius: x(mu) = -z/(lam + mu) for one mu >= 0."""
+    """Minimise subject to |x|₂ <= radius: x(mu) = -z/(lam + mu) for one mu >= 0.
+
+    >>> l2_ball(np.ones(2), np.array([-3.0, -4.0]), 1.0, np.zeros(2))
+    array([0.6, 0.8])
+    """
     if psd.positive(lam):
         return _in_ball(lam, z, radius)[0]
     flat = (lam == 0) & (z == 0)

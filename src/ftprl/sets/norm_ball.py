@@ -20,14 +20,22 @@ PSD = NDArray[np.float64]
 
 
 def dual_exponent(p: float) -> float:
-    """Return p* = p/(p-1), with 1 and inf exchanged."""
+    """Return p* = p/(p-1), with 1 and inf exchanged.
+
+    >>> dual_exponent(2.0), dual_exponent(1.0), dual_exponent(4.0)
+    (2.0, inf, 1.3333333333333333)
+    """
     if p == 1.0:
         return math.inf
     return 1.0 if math.isinf(p) else p / (p - 1.0)
 
 
 def lp_vertex(p: float, g: Vector) -> Vector:
-    """Return the minimiser of g·x over the unit L_p ball; 0 for g = 0."""
+    """Return the minimiser of g·x over the unit L_p ball; 0 for g = 0.
+
+    >>> lp_vertex(2.0, np.array([3.0, 4.0]))
+    array([-0.6, -0.8])
+    """
     size = np.abs(g)
     top = float(size.max(initial=0.0))
     if top == 0.0:

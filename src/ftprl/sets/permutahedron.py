@@ -55,7 +55,11 @@ class Permutahedron(Frozen, OracleSet):
         return self.nearest(-z / float(H.max()))
 
     def nearest(self, x: Vector) -> Vector:
-        """Return the projection of x: the sorted x minus the decreasing sequence that isotonic regression finds."""
+        """Return the projection of x: the sorted x minus the decreasing sequence that isotonic regression finds.
+
+        >>> Permutahedron(3).nearest(np.array([9.0, 0.0, 5.0]))
+        array([3., 1., 2.])
+        """
         with extra_imports:
             from scipy.optimize import isotonic_regression
 

@@ -28,6 +28,9 @@ class Halfspace(Frozen, ConvexSet):
     """The half-space {x : a·x <= b}.
 
     It is unbounded, so use it with `Fixed` matrices or inside an `Intersection`.
+
+    >>> Halfspace([1.0, 0.0], 2.0).argmin(np.array(1.0), np.array([-5.0, -1.0]), np.zeros(2))
+    array([2., 1.])
     """
 
     def __init__(self, a: ArrayLike, b: float) -> None:
@@ -232,7 +235,11 @@ class Polytope(Frozen, ConvexSet):
         return check.frozen(np.where(4e-16 * size >= D, 0.0, D))
 
     def start(self) -> Vector:
-        """Return the centre of the largest inscribed ball."""
+        """Return the centre of the largest inscribed ball.
+
+        >>> Polytope([[1, 0], [-1, 0], [0, 1], [0, -1]], [1, 1, 1, 1]).start() + 0.0
+        array([0., 0.])
+        """
         return self._center.copy()
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
@@ -350,7 +357,11 @@ class Polytope(Frozen, ConvexSet):
         return np.asarray(self._center + corners @ basis.T)
 
     def vertices(self) -> Vector:
-        """Return the corners of F, one a row; raises an error above 10 free dimensions."""
+        """Return the corners of F, one a row; raises an error above 10 free dimensions.
+
+        >>> len(Polytope([[1, 1], [-1, 0], [0, -1]], [1, 0, 0]).vertices())
+        3
+        """
         return self._vertices.copy()
 
     def difference_vertices(self) -> Vector:

@@ -114,7 +114,11 @@ class Simplex(Shares):
         return out
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
-        """Return the gap (slope - min slope)·x."""
+        """Return the gap (slope - min slope)·x.
+
+        >>> Simplex(2).gap(np.array(0.0), np.array([1.0, 3.0]), np.array([0.5, 0.5]))
+        1.0
+        """
         slope = psd.apply(H, x) + z
         slope -= slope.item(slope.argmin())
         return float(slope.dot(x))
@@ -243,7 +247,11 @@ class CappedSimplex(Shares):
 
 
 def two_largest(q: Vector) -> float:
-    """Return the sum of the two largest entries; two searches are faster than a partition."""
+    """Return the sum of the two largest entries; two searches are faster than a partition.
+
+    >>> two_largest(np.array([1.0, 5.0, 3.0]))
+    8.0
+    """
     i = int(q.argmax())
     rest = max(float(part[part.argmax()]) for part in (q[:i], q[i + 1 :]) if part.size)
     return float(q[i]) + rest

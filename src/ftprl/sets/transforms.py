@@ -259,7 +259,11 @@ class Product(Frozen, ConvexSet):
         return np.concatenate([part(s, b) for s, b in zip(self.sets, self.blocks, strict=True)])
 
     def vertex(self, g: Vector) -> Vector:
-        """Return a minimiser of g·x, factor by factor."""
+        """Return a minimiser of g·x, factor by factor.
+
+        >>> Product(Box(-1, 1), Box(0, 1, dim=2)).vertex(np.array([1.0, -1.0, 2.0]))
+        array([-1.,  1.,  0.])
+        """
         return self._gather(lambda s, b: s.vertex(g[b]))
 
     def widths(self) -> Vector:

@@ -21,6 +21,10 @@ def minimise_between(H: Vector, z: Vector, low: Vector, high: Vector, near: Vect
 
     A full matrix of low rank has many minimisers: the distance from the last point is added with a tiny weight, and the
     point is moved until that no longer matters (proximal steps). `gap` is measured: the largest slope·(x - u).
+
+    >>> x, gap = minimise_between(np.eye(2), np.array([-0.5, 3.0]), np.zeros(2), np.ones(2), np.zeros(2))
+    >>> x
+    array([0.5, 0. ])
     """
     unit = high - low
     unit = np.where(unit > 0, unit, 1.0)

@@ -41,7 +41,11 @@ class Pair:
 
 
 def value(H: PSD, z: Vector, x: Vector) -> float:
-    """Return ½ xᵀHx + z·x."""
+    """Return ½ xᵀHx + z·x.
+
+    >>> value(np.array(2.0), np.array([1.0]), np.array([3.0]))
+    12.0
+    """
     return 0.5 * psd.quad(H, x) + float(z.dot(x))
 
 

@@ -50,7 +50,11 @@ class Conic:
 
     @staticmethod
     def polyhedron(dim: int, inequalities: Rows | None = None, equalities: Rows | None = None) -> Conic:
-        """Return the polyhedron {x : Cx <= d, Ax = b}."""
+        """Return the polyhedron {x : Cx <= d, Ax = b}.
+
+        >>> Conic.polyhedron(1, (np.array([[1.0]]), np.array([2.0]))).polyhedral
+        True
+        """
         C, d = inequalities or _rows(dim)
         A, b = equalities or _rows(dim)
         return Conic(dim, C, d, A, b)

@@ -85,7 +85,12 @@ def solve_linear(
 def linear_program(
     g: Vector, C: Vector, d: Vector, A: Vector, b: Vector, bounds: Any = (None, None)
 ) -> tuple[str, Vector]:
-    """Minimise g·x subject to Cx <= d, Ax = b; return the status and x."""
+    """Minimise g·x subject to Cx <= d, Ax = b; return the status and x.
+
+    >>> none = np.zeros((0, 1)), np.zeros(0)
+    >>> linear_program(np.array([-1.0]), np.array([[1.0]]), np.array([2.0]), *none)
+    ('optimal', array([2.]))
+    """
     status, x, _ = solve_linear(g, C, d, A, b, bounds)
     return status, x
 

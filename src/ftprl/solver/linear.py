@@ -24,6 +24,10 @@ def axis_bounds(conic: Conic) -> Span:
 
     A solver's tolerance is absolute: if the sides turn out to be of different sizes, the programs are solved again in
     units of the sides. In the end each bound is moved outwards by the gap that its multipliers leave.
+
+    >>> low, high = axis_bounds(Conic.polyhedron(1, (np.array([[2.0], [-1.0]]), np.array([4.0, 0.0]))))
+    >>> high.round(6)
+    array([2.])
     """
     size = float(np.abs(conic.rows[1]).max(initial=0.0)) or 1.0
     middle, unit = np.zeros(conic.dim), np.full(conic.dim, size)

@@ -232,7 +232,11 @@ def _accept(
 
 
 def is_definite(H: PSD) -> bool:
-    """Return True if H is positive definite, tested by a Cholesky factor, which is faster than eigenvalues."""
+    """Return True if H is positive definite, tested by a Cholesky factor, which is faster than eigenvalues.
+
+    >>> is_definite(np.array([1.0, 2.0])), is_definite(np.ones((2, 2)))
+    (True, False)
+    """
     if H.ndim < 2:
         return psd.positive(H)
     try:
@@ -357,7 +361,11 @@ def keep_near(feasible: Describable, H: psd.Matrix, z: Vector, x: Vector, near: 
 
 
 def furthest(fits: Callable[[float], bool]) -> float:
-    """Return the largest share in [0, 1] that fits, given that 0 fits and that the set is convex."""
+    """Return the largest share in [0, 1] that fits, given that 0 fits and that the set is convex.
+
+    >>> round(furthest(lambda share: share <= 0.25), 6)
+    0.25
+    """
     if fits(1.0):
         return 1.0
     low, high = 0.0, 1.0
