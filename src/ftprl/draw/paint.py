@@ -57,7 +57,7 @@ def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2, col
 
 
 def printable(text: str) -> str:
-    """Return text from data as one line that every format can hold.
+    r"""Return text from data as one line that every format can hold.
 
     >>> printable("a\tb")
     'a\\tb'

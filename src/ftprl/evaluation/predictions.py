@@ -142,7 +142,7 @@ def _number(word: bytes) -> float:
 
 
 def _whole_lines(text: bytes, *, is_last: bool) -> tuple[bytes, bytes]:
-    """Return the whole lines of a text without the last line feed, and the remaining bytes.
+    r"""Return the whole lines of a text without the last line feed, and the remaining bytes.
 
     >>> _whole_lines(b"0.1\n0.2\n0.", is_last=False)
     (b'0.1\n0.2', b'0.')

@@ -41,7 +41,7 @@ def write(results: Sequence[Result], folder: Path) -> None:
 
 
 def escaped(text: str) -> str:
-    """Escape text so that Markdown shows it as it is, in a table too.
+    r"""Escape text so that Markdown shows it as it is, in a table too.
 
     >>> escaped("|x|_2 <= 1")
     '\\|x\\|\\_2 \\<= 1'
