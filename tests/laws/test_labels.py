@@ -27,7 +27,7 @@ ONE_AND_SEVERAL = [pytest.param(0.4, id="one"), pytest.param(AUTO, id="eight")]
 
 
 def oracle_scores(loss: str, batch: Batch, scales: tuple[float, ...], beta: float) -> tuple[np.ndarray, AnyLabel]:
-    """The predictions of the oracle for the rows that are learned, NaN for the others."""
+    """Return the oracle's predictions for rows that are learned, NaN for other rows."""
     oracle = AnyLabel(loss, scales, beta, 0.7)
     scores = np.full(len(batch), np.nan)
     for r in np.flatnonzero(learned(batch)).tolist():
@@ -42,7 +42,7 @@ def oracle_scores(loss: str, batch: Batch, scales: tuple[float, ...], beta: floa
 @law(3)
 @given(seed=SEEDS)
 def test_kernels_equal_the_oracle(loss: str, scale: Any, seed: int) -> None:
-    """To 1e-9 of the spread of the labels: the oracle is written from the formulas, in another order of sums."""
+    """The kernels equal the oracle, which sums in another order, to 1e-9 of the spread of the labels."""
     for batch, dim in ((stream(seed, loss), 23), (linear_stream(seed, loss), 12)):
         s = spec(loss, dim, scale=scale, float64=True)
         expected, oracle = oracle_scores(loss, batch, s.scales, s.beta)
@@ -74,7 +74,7 @@ def test_kernels_equal_the_oracle(loss: str, scale: Any, seed: int) -> None:
 def test_kernels_equal_the_replay_to_the_bit(
     loss: str, options: str, seed: int, cells64: bool, values64: bool, grid: Any
 ) -> None:
-    """State, sums of the receipt and facts of the labels; weights of 0 and missing labels are in the streams."""
+    """The kernels equal the replay in all state and sums, for streams with weights of 0 and missing labels."""
     batch = stream(seed, loss, rows=60, float64=values64)
     s = spec(loss, **{**OPTIONS[options], "scale": grid, "float64": cells64})
     replay = Replay(s, retire=True)
@@ -185,7 +185,7 @@ def test_a_saved_model_goes_on_to_the_bit(loss: str, receipt: bool, several: boo
 @pytest.mark.parametrize("loss", LABELLED)
 @pytest.mark.parametrize("float64", [True, False])
 def test_scales_that_stay_go_on_as_before(loss: str, float64: bool) -> None:
-    """Retirement keeps the lanes, the labels, the stack's columns and the offset."""
+    """Dropping scales preserves the remaining lanes, the label state, the stack's columns and the offset."""
     engine = Engine(spec(loss, scale=AUTO, float64=float64), receipt=True)
     engine.learn(stream(1, loss))
     small = engine.copy()

@@ -1,6 +1,7 @@
-"""Learning with labels in any unit, row by row in NumPy: the oracle of the learner for every loss but the log loss.
+"""Learning with labels in any unit, row by row in NumPy: the oracle of the learner for all losses except the log
+loss.
 
-The formulas are those of docs/labels.md, in the same order; `labels_twin` has those of single labels and losses.
+The formulas are those of docs/labels.md, in that order; `labels_twin` has the formulas of single labels and losses.
 """
 
 from __future__ import annotations

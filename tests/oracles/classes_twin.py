@@ -26,7 +26,9 @@ class Cell:
 
 @dataclass
 class ClassesTwin:
-    """`most` classes at the most, of which `seen` are known from the start; `ovr` for one against the rest."""
+    """A learner of at most `most` classes, of which `seen` are known from the start; `ovr` learns one against the
+    rest.
+    """
 
     most: int
     scales: tuple[float, ...]
@@ -63,11 +65,11 @@ class ClassesTwin:
 
     @property
     def copies(self) -> np.ndarray:
-        """How many classes a column stands for."""
+        """Return the number of classes that a column represents."""
         return np.array([1.0] * self.seen + [float(self.most - self.seen)] * (self.seen < self.most))
 
     def grow(self, seen: int) -> None:
-        """The next classes start as copies of the column of those not seen."""
+        """Add columns for new classes, as copies of the column of unseen ones."""
         before, self.seen = self.columns, seen
 
         def grown(a: np.ndarray) -> np.ndarray:
@@ -94,7 +96,7 @@ class ClassesTwin:
         return Cell(np.zeros((self.columns, len(self.h))), np.zeros((self.columns, len(self.h))))
 
     def scores(self, row: dict[int, float], raise_units: bool = False):
-        """The scores, a row per column and a number per scale, and the plays."""
+        """Return the scores, one row per column and one number per scale, and the plays."""
         total, plays = np.zeros((self.columns, len(self.h))), []
         for i, v in row.items():
             cell = self.cells.setdefault(i, self._empty()) if raise_units else self.cells.get(i, self._empty())
@@ -109,13 +111,13 @@ class ClassesTwin:
         return (total + self._play(self.bias, True) if self.intercept else total), plays
 
     def log_chances(self, scores: np.ndarray) -> np.ndarray:
-        """The logarithm of the probability of one class of each column, by each scale."""
+        """Return the log probability of one class of each column, by each scale."""
         t = np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores))) if self.ovr else scores
         logs = t - t.max(axis=0)
         return logs - np.log(self.copies @ np.exp(logs))
 
     def experts(self, scores: np.ndarray) -> np.ndarray:
-        """The same with the stack, if there is one, in the last column."""
+        """Return the experts' log probabilities, with the stack, if there is one, in the last column."""
         logs = self.log_chances(scores)
         if not self.stack:
             return logs
@@ -124,7 +126,7 @@ class ClassesTwin:
         return np.column_stack([logs, own - math.log(float(self.copies @ np.exp(own)))])
 
     def predict(self, row: dict[int, float]) -> np.ndarray:
-        """The probability of one class of each column."""
+        """Return the probability of one class of each column."""
         if self.class_u.shape[1]:
             known = self.read_columns
             values = [(row.get(i, 0.0) - known.scaling[i][0]) / known.scaling[i][1] for i in known.active]
@@ -132,12 +134,12 @@ class ClassesTwin:
         return np.exp(self.experts(self.scores(row)[0])) @ self.w
 
     def losses(self, row: dict[int, float], y: int) -> np.ndarray:
-        """The loss of each expert on a row that is not learned; a class that is not known is one of those to come."""
+        """Return the loss of each expert on a row without learning it; an unknown class counts as an unseen one."""
         self.predict(row)  # reads its dense columns
         return -self.experts(self.scores(row)[0])[min(y, self.columns - 1)]
 
     def learn(self, row: dict[int, float], y: int, c: float = 1.0, arrival: np.ndarray | None = None) -> float:
-        """`arrival` are the losses of the experts when the row arrived, if its label was late."""
+        """Learn a row; `arrival` are the experts' losses when the row arrived, if its label was late."""
         if y >= self.seen:
             self.grow(y + 1)
         scores, plays = self.scores(row, raise_units=True)
@@ -183,7 +185,7 @@ class ClassesTwin:
         cell.z, cell.R = stored(cell.z + (g - sigma * x)), after
 
     def _newton(self, logs: np.ndarray, y: int, c: float) -> None:
-        """A Newton step of the stack: the Hessian is that of its softmax, one class after the other."""
+        """Take a Newton step of the stack with the Hessian of its softmax, one class after the other."""
         v = np.maximum(logs[:, : len(self.h)], -STACK_CUT)
         p = self.copies * np.exp(logs[:, -1])
         p = p / p.sum()

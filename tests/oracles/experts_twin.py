@@ -21,9 +21,10 @@ MOST, DEVIATIONS, PART, FIRST = 64, 8.0, 0.625, 8
 
 @dataclass
 class Coin:
-    """Per coordinate: theta, the sizes of the gradients, what was won, the largest value; None is the intercept.
+    """The coin-betting expert, per coordinate; None is the intercept.
 
-    `labels` are the weights of negative and positive ones; with the log loss scores are counted from their log odds.
+    It has theta, the sums of gradient sizes, the wealth won and the largest value. `labels` are the weights of negative
+    and positive labels; with the log loss scores are measured from their log-odds.
     """
 
     labels: list[float] = field(default_factory=lambda: [0.0, 0.0])
@@ -43,7 +44,7 @@ class Coin:
         return sum(x * v for _, v, x in self.row)
 
     def base_rate(self) -> float:
-        """The log odds of a positive label, as if half a row of each class had come first."""
+        """Return the log-odds of a positive label, as if half a row of each class had come first."""
         negative, positive = (weight + self.bound / 2 for weight in self.labels)
         return math.log(positive / negative)
 
@@ -59,7 +60,9 @@ class Coin:
 
 @dataclass
 class Columns:
-    """The dense columns: watched between two powers of two of the rows, then seen by the stack while they are there."""
+    """The dense columns: counted between two powers of two of the rows, then used by the stack while they are
+    present.
+    """
 
     rows: int = 0
     since: int = 0
@@ -71,7 +74,7 @@ class Columns:
     met: dict[int, list[float]] = field(default_factory=dict)  # those that were there
 
     def read(self, slots: list[int], values: Vector) -> Vector:
-        """A 1 and the values of the active columns; the row is counted."""
+        """Return 1 and the values of the active columns, and count the row."""
         row = dict(zip(slots, values.tolist(), strict=True))
         self.rows, self.since = self.rows + 1, self.since + 1
         for i in slots:
@@ -87,7 +90,7 @@ class Columns:
         return np.array([1.0, *(cut(d, -DEVIATIONS, DEVIATIONS) for d in deviations)])
 
     def review(self) -> tuple[list[int], int]:
-        """After a row: the numbers of the active columns that stay, and how many join behind them."""
+        """Update the active columns after a row; return the numbers of those that stay, and how many join."""
         if self.rows < FIRST or self.rows & (self.rows - 1):
             return list(range(len(self.active))), 0
         stay = [j for j, i in enumerate(self.active) if len(self.met[i]) >= PART / 2 * self.since]
@@ -111,7 +114,7 @@ class Columns:
 
 
 def regrown(u: Vector, P: Vector, own: int, stay: list[int], joined: int, started: bool) -> tuple[Vector, Vector]:
-    """u and P of a stack of `own` inputs, a constant if it has `started`, and columns, after a review."""
+    """Return u and P of a stack after columns change: `own` inputs, a constant if it has `started`, and columns."""
     kept = list(range(own + started)) + [own + started + j for j in stay] if started else list(range(own))
     u, P = u[kept], P[np.ix_(kept, kept)]
     new = joined + (1 if joined and not started else 0)
@@ -121,7 +124,7 @@ def regrown(u: Vector, P: Vector, own: int, stay: list[int], joined: int, starte
 
 
 def newton(u: Vector, P: Vector, v: Vector, a: float, b: float) -> tuple[Vector, Vector]:
-    """u and P of a stack after a Newton step: slope a and curvature b of its loss along the inputs v."""
+    """Return u and P of a stack after a Newton step with slope a and curvature b of its loss along the inputs v."""
     Pv = P @ v
     d = 1 + b * max(float(v @ Pv), 0)
     return u - a / d * Pv, P - b / d * np.outer(Pv, Pv)
@@ -144,7 +147,7 @@ class LogLoss:
         self.rows, self.largest = 0, 1.0
 
     def learn(self, slots: list[int], values: Vector, y: float, c: float = 1.0) -> float:
-        """The probability of a label of 1 before the row, which is then learned."""
+        """Learn a row; return the probability of the label 1 from before."""
         x = np.array([self._play(i, abs(v)) for i, v in zip(slots, values.tolist(), strict=True)]).reshape(-1, self.K)
         x0 = self._play(None, 1.0)
         scores = values @ x + x0

@@ -12,7 +12,7 @@ from oracles.labels_twin import LOG_LINK, MARGIN, cut, stack_slope
 
 
 class AnyLabelWith(AnyLabel):
-    """`AnyLabel` of several scales with the additions."""
+    """`AnyLabel` of several scales with the coin and the dense columns."""
 
     def with_additions(self, coin: bool, dense: bool) -> AnyLabelWith:
         self.coin, self.dense = Coin() if coin else None, Columns() if dense else None
@@ -57,7 +57,7 @@ class AnyLabelWith(AnyLabel):
         return self._mixed(experts), experts, f
 
     def _newton(self, seen: Vector, old: tuple[float, ...], f: float, y: float, c: float) -> None:
-        """As without columns, whose values come behind the scores in the unit of before the row."""
+        """Take the Newton step with columns, whose values follow the scores, in the unit from before the row."""
         if not self.started:
             return super()._newton(seen, old, f, y, c)
         m, U0, lo, hi = old

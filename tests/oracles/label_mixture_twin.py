@@ -16,7 +16,7 @@ CAUTION, SURE_GAP = 24.0, 4.0  # two classes: the odds of the majority without a
 
 
 class LabelMixture:
-    """The weights of the experts, the scales first, and what they follow from."""
+    """The weights of the experts, the scales first, and the state that they follow from."""
 
     loss: str
     tau: float
@@ -25,7 +25,7 @@ class LabelMixture:
     rows: int
 
     def begin(self, experts: int) -> None:
-        """All experts with the same weight."""
+        """Start with equal weights."""
         self.n = experts
         self.w = np.full(self.n, 1.0 / self.n)  # within the mixture
         self.C = self.D = self.recent_loss = 0.0
@@ -37,7 +37,7 @@ class LabelMixture:
         return self.K + 1
 
     def _mixed(self, experts: Vector) -> float:
-        """The prediction: two classes, the majority's part is above the mixture."""
+        """Return the prediction; for two classes the majority's share is added to the mixture."""
         mean = float(self.w @ experts)
         if self.loss not in MARGIN:
             return mean
@@ -46,7 +46,7 @@ class LabelMixture:
 
     @property
     def weights(self) -> Vector:
-        """The weights with which the experts predict."""
+        """Return the weights with which the experts predict."""
         if self.loss not in MARGIN or self.K == 1:
             return self.w
         v = self._trust()
@@ -90,7 +90,7 @@ class LabelMixture:
         self.w = (1.0 - a) * w + a / self.n
 
     def known_label(self, y: float) -> float:
-        """The label within the range that was known before it."""
+        """Return the label clipped to the range that was known before it."""
         L = self.labels
         if self.loss == "poisson":
             return min(y, math.exp(L.hi))
@@ -99,7 +99,7 @@ class LabelMixture:
         return y if self.loss in MARGIN else cut(y, L.lo, L.hi)
 
     def _review(self, y: float, c: float) -> None:
-        """Begin anew where D comes from labels long past: see docs/labels.md."""
+        """Restart the rate if D comes from old labels: see docs/labels.md."""
         if self.loss not in KINKED and self.loss != "squared":
             return
         self.stretch += 1

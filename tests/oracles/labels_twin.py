@@ -1,7 +1,7 @@
-"""What is known of labels in any unit, and the formulas of every loss but the log loss, as docs/labels.md has them.
+"""The state of labels in any unit, and the formulas of all losses except the log loss, as in docs/labels.md.
 
 Everything that is learned follows the unit and the origin of the label: an offset m (mean, quantile, log mean) from
-which scores are counted, a unit U in which gradients are counted, and a range [lo, hi] to which scores are cut.
+which scores are measured, a unit U of gradients, and a range [lo, hi] to which scores are clipped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def cut(a: float, low: float, high: float) -> float:
 
 @dataclass
 class Labels:
-    """What is known of the labels so far: offset, unit and range of the scores, and what they follow from."""
+    """The state of the labels so far: offset, unit and range of the scores, and the sums they follow from."""
 
     loss: str
     tau: float
@@ -52,7 +52,7 @@ class Labels:
             self.U, self.lo, self.hi = 1.0, -1.0, 1.0
 
     def believed(self, y: float) -> float:
-        """The label that is learned: cut if it is far beyond the range, less so the more of them come in a row."""
+        """Return the label to learn: clipped if it is far beyond the range, less so if several such labels follow."""
         if self.loss in MARGIN or self.loss in LOG_LINK or self.rows < SURE or self.U == 0.0:
             return y
         far = max(self.most - self.least, FAR * self.U) * 2.0 ** (2 ** min(self.outliers, 9) - 1)
@@ -148,7 +148,7 @@ def slope(loss: str, s: float, y: float, tau: float) -> float:
 
 
 def implicit(labels: Labels, s: float, y: float, A: float) -> float:
-    """The slope of a row of weight 1 after a step that moves the score by A times it."""
+    """Return the slope of a row of weight 1 after a step that moves the score by A times the slope."""
     U, tau = labels.U, labels.tau
     match labels.loss:
         case "squared":
@@ -172,7 +172,7 @@ def implicit(labels: Labels, s: float, y: float, A: float) -> float:
 
 
 def stack_slope(labels: Labels, f: float, y: float, mean: float) -> tuple[float, float]:
-    """Slope and curvature of the stack's loss at f, in units of the labels; `mean` is its mean loss so far."""
+    """Return slope and curvature of the stack's loss at f, in units of the labels; `mean` is its mean loss so far."""
     U, loss = labels.U, labels.loss
     match loss:
         case "squared":

@@ -1,4 +1,4 @@
-"""The obvious twin of the compiled kernel with the log loss: the same numbers, to the bit, from a few lines of NumPy.
+"""A simple twin of the compiled kernel with the log loss: equal numbers, to the bit, from a few lines of NumPy.
 
 All arithmetic is in float64, whatever a cell stores; a stored number is rounded once, when it is stored.
 """
@@ -21,7 +21,7 @@ CUT = {np.float32: 2.0**96, np.float64: 2.0**400}  # no gradient is larger, so t
 
 
 def total(terms: Vector) -> float:
-    """The sum in the order of the kernel: every fourth term from the first, the second, ... on, then the four sums."""
+    """Return the sum in the order of the kernel: four partial sums of every fourth term, then their sum."""
     lanes = [0.0, 0.0, 0.0, 0.0]
     for k, term in enumerate(terms.tolist()):
         lanes[k % 4] += term
@@ -29,7 +29,7 @@ def total(terms: Vector) -> float:
 
 
 def play(cells: Vector, spec: Spec) -> Vector:
-    """clip(-sgn(z)(|z| - l1 M)_+ / (Q + l2 M²)), and clip(0) where Q + l2 M² = 0."""
+    """Return clip(-sgn(z)(|z| - l1 M)_+ / (Q + l2 M²)), and clip(0) if Q + l2 M² = 0."""
     z, R, M, _ = cells.T
     pull = np.copysign(np.maximum(np.abs(z) - spec.l1 * M, 0.0), -z) * spec.scales[0]
     x: Vector = np.clip(_over(pull, _strength(R, M, spec)), spec.lower, spec.upper)
@@ -37,7 +37,7 @@ def play(cells: Vector, spec: Spec) -> Vector:
 
 
 def step(cells: Vector, x: Vector, g: Vector, spec: Spec, kind: type[np.floating[Any]]) -> list[Vector]:
-    """Move z, R and S by the gradient g at x; the terms of the receipt's three sums."""
+    """Move z, R and S by the gradient g at x; return the terms of the receipt's three sums."""
     z, R, M, S = cells.T
     g = np.clip(g, -CUT[kind], CUT[kind])
     new = np.maximum(np.sqrt(R * R + g * g).astype(kind), R)
@@ -65,21 +65,21 @@ class Reference:
 
     @property
     def intercept(self) -> Vector:
-        """z, R, S and kappa of the intercept, one row each; kappa is 1 with the log loss."""
+        """Return z, R, S and kappa of the intercept, one row each; kappa is 1 with the log loss."""
         return np.append(self.base[[0, 1, 3]], 1.0)[:, None]
 
     @property
     def progress(self) -> LossTotals:
-        """Of all rows so far."""
+        """Return the progress over all rows so far."""
         return LossTotals(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
 
     @property
     def sums(self) -> RegretSums:
-        """What a receipt needs besides the cells."""
+        """Return the sums that a receipt needs besides the cells."""
         return RegretSums(*self.tallies[3:].tolist())
 
     def learn(self, batch: Batch, *, scores: Vector | None = None, losses: Vector | None = None) -> LossTotals:
-        """Predict and then learn each row that has a label and a weight above 0."""
+        """Predict and then learn each row that has a label and a positive weight."""
         loss, heavy, rows = 0.0, 0.0, 0
         kind = self.cells.dtype.type
         for r in range(len(batch)):
@@ -116,7 +116,7 @@ class Reference:
         return LossTotals(loss, heavy, rows)
 
     def score(self, batch: Batch) -> Vector:
-        """x·v for each row, with the weights as they are."""
+        """Return x·v for each row, with the current weights."""
         x0 = float(play(self.base[None, :], self.free)[0]) if self.spec.intercept else 0.0
         scores = np.empty(len(batch))
         for r in range(len(batch)):
@@ -125,7 +125,7 @@ class Reference:
         return scores
 
     def weights(self) -> Vector:
-        """The point x played in each cell."""
+        """Return the point x played in each cell."""
         return play(self.cells.astype(np.float64), self.spec)
 
 
@@ -135,10 +135,10 @@ def _entries(batch: Batch, r: int) -> tuple[NDArray[np.uint32], Vector]:
 
 
 def _strength(R: Vector, M: Vector, spec: Spec) -> Vector:
-    """h (Q + l2 M²), with Q = M (beta M + R) / h and R = sqrt G."""
+    """Return h (Q + l2 M²), with Q = M (beta M + R) / h and R = sqrt G."""
     return M * (spec.beta * M + R) + spec.scales[0] * spec.l2 * (M * M)
 
 
 def _over(a: Vector, b: Vector) -> Vector:
-    """a / b, and 0 where b is 0."""
+    """Return a / b, and 0 where b is 0."""
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

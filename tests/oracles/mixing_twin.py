@@ -1,7 +1,7 @@
-"""The mixture of several scales with the log loss, row by row: from their scores to one prediction, and to new weights.
+"""The mixture of several scales with the log loss, row by row: from scores to a prediction, and to new weights.
 
-The formulas are those of docs/scales.md in the same order, so that the numbers are those of the learner to
-the bit. Scalars are Python floats and their functions those of the C library.
+The formulas are those of docs/scales.md in that order, so that the numbers equal the learner's to the bit. Scalars are
+Python floats, and functions are those of the C library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ATANH = [float.fromhex(a) for a in _HEX.split()]
 
 
 def added(terms: Floats) -> float:
-    """The sum upwards from 0 (the built-in corrects for rounding from Python 3.12 on)."""
+    """Return the sum upwards from 0; Python's built-in corrects for rounding from version 3.12 on."""
     whole = 0.0
     for term in terms:
         whole += term
@@ -39,7 +39,7 @@ def added(terms: Floats) -> float:
 
 
 def softplus(v: float) -> float:
-    """The log loss of the score -v; log(1 + e) is 2 atanh(s) with s = e / (2 + e)."""
+    """Return the log loss of the score -v; log(1 + e) is 2 atanh(s) with s = e / (2 + e)."""
     e = math.exp(-abs(v))
     s = e / (2.0 + e)
     w, q = s * s, _ATANH[-1]
@@ -49,19 +49,19 @@ def softplus(v: float) -> float:
 
 
 def chance(v: float) -> float:
-    """The probability of the label at a score that speaks for it by v."""
+    """Return the probability of the label at a score of v in its favour."""
     e = math.exp(-abs(v))
     return (e if v < 0.0 else 1.0) / (1.0 + e)
 
 
 def slope(s: float, y: float) -> float:
-    """The slope of the log loss."""
+    """Return the slope of the log loss."""
     v = -y * s
     return -y * (1.0 / (1.0 + math.exp(-v)) if v >= 0.0 else math.exp(v) / (1.0 + math.exp(v)))
 
 
 class Mixing:
-    """The state of the mixture of K scales, with a stack or without, and what a row does to it."""
+    """The state of the mixture of K scales, with a stack or without, and its update by a row."""
 
     def __init__(self, K: int, stacked: bool) -> None:
         self.K, self.n, self.stacked = K, K + stacked, stacked
@@ -76,27 +76,27 @@ class Mixing:
         }
 
     def experts(self, scores: Floats) -> Floats:
-        """The scores of the scales and the stack's."""
+        """Return the scores of the scales and of the stack."""
         seen = zip(self.state["u"].tolist(), self.seen(scores), strict=True)
         return [*scores, added([a * b for a, b in seen])] if self.stacked else scores
 
     def seen(self, scores: Floats) -> Floats:
-        """The scores as the stack sees them."""
+        """Return the scores as inputs of the stack."""
         return [min(max(s, -CUT), CUT) for s in scores]
 
     def mixed(self, losses: Floats) -> float:
-        """-ln sum w e^-l"""
+        """Return -ln sum w e^-l."""
         low, w = min(losses), self.state["w"].tolist()
         return low - math.log(added([a * math.exp(low - b) for a, b in zip(w, losses, strict=True)]))
 
     def predict(self, scores: Floats, y: float) -> tuple[float, float]:
-        """The mixture's score, and its loss (NaN without a label)."""
+        """Return the mixture's score, and its loss (NaN without a label)."""
         experts = self.experts(scores)
         yes, no = (self.mixed([softplus(-side * s) for s in experts]) for side in (1.0, -1.0))
         return no - yes, (yes if y > 0 else no) if y == y else y
 
     def learn(self, scores: Floats, y: float, weight: float, t: int) -> tuple[float, float]:
-        """The score and the loss for row t, counted from 1, and then what the row teaches the mixture."""
+        """Return score and loss of row t, counted from 1, and update the mixture by the row."""
         state = self.state
         experts = self.experts(scores)
         losses = [softplus(-y * s) for s in experts]
@@ -131,7 +131,7 @@ class Mixing:
         self.state["w"][:] = [(1.0 - a) * (b / whole) + a / self.n for b in w]
 
     def learn_stack(self, scores: Floats, f: float, y: float, row_weight: float) -> None:
-        """A Newton step of the stack, whose score was f."""
+        """Take a Newton step of the stack, whose score was f."""
         v, weight, p, P = self.seen(scores), min(row_weight, HEAVY), chance(f), self.state["P"]
         b = weight * max(p * (1.0 - p), CURVE)
         Pv = [added([c * d for c, d in zip(row, v, strict=True)]) for row in P.tolist()]
@@ -142,7 +142,7 @@ class Mixing:
             P[...] = np.eye(len(P)) / RIDGE
 
     def _add_block(self, losses: Floats, t: int) -> None:
-        """The losses of the scales in blocks of rows, by which it is decided which of them stay."""
+        """Add the losses of the scales in blocks of rows, which decide which scales stay."""
         if self.K <= WINDOW:
             return
         block, windows = self.state["block"], self.state["windows"]

@@ -1,6 +1,6 @@
-"""The obvious twin of the kernel for several scales with the log loss: the same numbers, to the bit (docs/scales.md).
+"""A simple twin of the kernel for several scales with the log loss: equal numbers, to the bit (docs/scales.md).
 
-Scalars are Python floats and their functions those of the C library; lanes are NumPy arrays.
+Scalars are Python floats, and functions are those of the C library; lanes are NumPy arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Vector = NDArray[np.float64]
 
 
 def _of_cells(z: Vector, R: Vector, s: Vector, S: Vector) -> Vector:
-    """One scale's cells as the twin for one scale has them, in float64."""
+    """Return one scale's cells in the form of the single-scale twin, in float64."""
     return np.stack([z, R, s, S], axis=1).astype(np.float64)
 
 
@@ -33,7 +33,7 @@ class ReferenceScales:
 
     def __init__(self, spec: Spec) -> None:
         self.spec, count = spec, len(spec.scales)
-        # To each scale its own spec: plays and steps are those of one scale, with s in the place of M.
+        # Each scale has its own spec: plays and steps are those of one scale, with s instead of M.
         self.each = [replace(spec, scale=h, retired=()) for h in spec.scales]
         self.free = [replace(one, l1=0.0, l2=0.0, lower=-math.inf, upper=math.inf) for one in self.each]
         self.loss = spec.scalar_loss()
@@ -56,16 +56,16 @@ class ReferenceScales:
 
     @property
     def state(self) -> dict[str, Vector]:
-        """What the mixture remembers, by name, and the sums of the receipt."""
+        """Return the state of the mixture, by name, and the sums of the receipt."""
         return {**self.mixing.state, "sums": self.sums}
 
     @property
     def progress(self) -> LossTotals:
-        """Of all rows so far."""
+        """Return the progress over all rows so far."""
         return LossTotals(float(self.tallies[0]), float(self.tallies[1]), int(self.tallies[2]))
 
     def _raise(self, indices: NDArray[np.uint32], v: Vector) -> None:
-        """The units of a row's features: s follows the root of the mean square, upwards only."""
+        """Raise the units of a row's features: s follows the root mean square, upwards only."""
         s, N = self.parts["unit"], self.parts["count"]
         for i, a in zip(indices.tolist(), np.abs(v).tolist(), strict=True):
             N[i] = self.kind(float(N[i]) + 1.0)
@@ -94,7 +94,7 @@ class ReferenceScales:
         return self.mixing.state["P"].copy(), self.mixing.state["u"].copy()
 
     def _learn_stack(self, before: tuple[Vector, Vector], scores: list[float], y: float, weight: float) -> None:
-        """The Newton step from the stack as it was before the row, at other scores than the mixture judges."""
+        """Take the Newton step from the stack before the row, at scores that may differ from the judged ones."""
         state = self.mixing.state
         state["P"][...], state["u"][...] = before
         self.mixing.learn_stack(scores, self.mixing.experts(scores)[-1], y, weight)
@@ -107,10 +107,10 @@ class ReferenceScales:
         losses: Vector | None = None,
         late: Sequence[int] | None = None,
     ) -> LossTotals:
-        """Predict and then learn each row that has a label and a weight above 0.
+        """Predict and then learn each row that has a label and a positive weight.
 
-        Rows with a number in `late` are predicted first and learned later: the mixture goes by what was said then,
-        the stack learns from what the scales say now.
+        Rows with a number in `late` are predicted first and learned later: the mixture uses the scores of the
+        prediction, the stack the current ones.
         """
         loss, heavy, rows = 0.0, 0.0, 0
         for r in range(len(batch)):
@@ -154,7 +154,7 @@ class ReferenceScales:
         return LossTotals(loss, heavy, rows)
 
     def score(self, batch: Batch) -> Vector:
-        """The mixture's score of each row, everything as it is."""
+        """Return the mixture's score of each row, without learning."""
         scores = np.empty(len(batch))
         for r in range(len(batch)):
             indices, v = self._row(batch, r)
@@ -164,5 +164,5 @@ class ReferenceScales:
         return scores
 
     def weights(self, scale: int) -> Vector:
-        """The point that one scale plays in each cell."""
+        """Return the point that one scale plays in each cell."""
         return play(self._cells(slice(None))[scale], self.each[scale])
