@@ -33,7 +33,7 @@ class Kept(Engine):
 
 
 def rows_of(n: int, seed: int = 0, loss: str = "logistic") -> Batch:
-    """Numbers with large means of which some are often absent, a few names a row, and labels that depend on them."""
+    """Return numbers with large means, some often missing, a few names per row, and labels that depend on them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, NUMBERS)) * [1, 10, 0.1, 1, 1] + [0, 100, 3, 0, 0]
     X[:, 4] *= rng.random(n) < 0.7
@@ -112,7 +112,7 @@ def test_batches_and_instruction_sets_change_no_bit(loss: str) -> None:
 
 
 def many_numbers(n: int, numbers: int, seed: int = 0) -> Batch:
-    """Rows of numbers alone, and labels that depend on some of them."""
+    """Return rows of numbers alone, and labels that depend on some of them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, numbers)).astype(np.float32) + 2
     y = np.where(X[:, ::3].sum(axis=1) + rng.normal(size=n) > 2 * len(X[0, ::3]), 1.0, -1.0)
@@ -121,8 +121,7 @@ def many_numbers(n: int, numbers: int, seed: int = 0) -> Batch:
 
 @pytest.mark.parametrize("numbers", [1, 3, 7, 11, 15, 19, 23, 40, 64])
 def test_any_number_of_columns(numbers: int) -> None:
-    """Vectors of inputs of every length, in which lanes are worked on side by side: the twin's numbers, and one bit
-    pattern for all instruction sets."""
+    """Vectors of inputs of every length equal the twin's numbers, with equal bits for all instruction sets."""
     batch = many_numbers(150, numbers)
     scores = scores_of(Engine(spec_of(dim=64, coin=False, float64=True)), batch)
     twin: Any = LogLoss(AUTO, False, True)
@@ -139,7 +138,7 @@ def test_any_number_of_columns(numbers: int) -> None:
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_where_the_cells_of_columns_lie_changes_no_bit(loss: str) -> None:
-    """Columns among the first cells of a table are found by the number of the cell, others by a hash of it."""
+    """Columns among the first cells of a table are found by cell number, others by a hash of it."""
     batch, dim = rows_of(200, loss=loss), 8192
     plain = scores_of(Engine(spec_of(loss, dim=dim)), batch)
     engine = Engine(spec_of(loss, dim=dim))
@@ -151,7 +150,7 @@ def test_where_the_cells_of_columns_lie_changes_no_bit(loss: str) -> None:
 @pytest.mark.parametrize("rows", [5, 12, 40, 100])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "quantile"])
 def test_a_model_that_is_saved_learns_on(loss: str, rows: int, tmp_path: Path) -> None:
-    """Before columns are watched, while they are, and once the stack sees them."""
+    """Saved before columns are counted, while they are, and after the stack uses them."""
     batch = rows_of(200, loss=loss)
     engine = Engine(spec_of(loss, dim=4096))
     engine.learn(batch[:rows])
@@ -229,7 +228,7 @@ def test_numbers_with_a_large_mean() -> None:
 
 
 def test_columns_come_and_go() -> None:
-    """Other numbers from row 128 on: the first leave at row 256."""
+    """Other numbers from row 128 on: the first columns leave at row 256."""
     a, b = rows_of(128), rows_of(1000, seed=1)
     b = b.replaced(indices=np.where(b.indices < NUMBERS, b.indices + 32, b.indices).astype(np.uint32))
     engine = Engine(spec_of())
@@ -238,7 +237,7 @@ def test_columns_come_and_go() -> None:
     engine.learn(b[:200])
     assert "dense.columns" not in engine.saved_arrays
     engine.learn(b[200:])
-    # At row 512 most rows had four of the new ones: these are watched until row 1024, and then are active.
+    # At row 512 most rows had four of the new ones: these are counted until row 1024, and then are active.
     assert engine.saved_arrays["dense.columns"][:, 0].tolist() == [32.0 + j for j in range(NUMBERS - 1)]
     assert len(engine.saved_arrays["dense.u"]) == len(AUTO) + 1 + NUMBERS - 1
 
@@ -309,7 +308,9 @@ def test_off_leaves_no_trace() -> None:
 
 
 def test_a_rare_class_costs_little_from_the_first_rows() -> None:
-    """The base rate, 0.3 for each of two features and the intercept, and the weight of the coin at the start."""
+    """A rare class costs the base rate, 0.3 for each of two features and the intercept, and the coin's initial
+    weight.
+    """
     rng = np.random.default_rng(3)
     y = np.full(1000, -1.0)
     y[[300, 740]] = 1.0
