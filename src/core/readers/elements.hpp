@@ -53,13 +53,13 @@ protected:
         rows.add_copied(hash, value, reader.group, reinterpret_cast<const Byte*>(digits.data()), digits.size());
     }
 
-    // A number with a name.
+    // Adds a number with a name.
     void add_named(const ElementReader& reader, const Field& name, double value) {
         const auto size = static_cast<std::size_t>(name.end - name.data);
         rows.add_copied(reader.inside(name.data, size, name.limit), value, reader.group, name.data, size);
     }
 
-    // A category with a name.
+    // Adds a category with a name.
     void add_named(const ElementReader& reader, const Field& name, const Field& value) {
         joined_.assign(reader.own_name).append(1, '.').append(name.data, name.end).append(1, '=');
         joined_.append(value.data, value.end);

@@ -75,7 +75,7 @@ private:
         rows.begin(static_cast<std::size_t>(line_end_ - line_) / 2 + 1 + known_capacity_);
     }
 
-    // ---- rows like those before ----
+    // ---- rows with the shape of the previous row ----
 
     static Scope scope_of(Node& node) noexcept { return &node; }
 

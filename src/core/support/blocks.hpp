@@ -38,7 +38,7 @@ public:
             std::size_t best = count_;
             for (std::size_t i = 0; i < count_; ++i) {
                 const std::size_t match = kept_[i]->size;
-                // Among equal blocks the one returned last, of which more is in the cache.
+                // Among equal blocks the one returned last, because more of it is in the cache.
                 if (match >= size && match / 4 <= size && (best == count_ || match <= kept_[best]->size)) best = i;
             }
             if (best != count_) return remove(best) + 1;
