@@ -39,7 +39,7 @@ def list_() -> None:
 def show(name: str) -> None:
     """Show what a statement claims and where its code is.
 
-    Also what it is tried on, and where its tests are.
+    It also prints how the statement is tested, and where its tests are.
     """
     from ftprl.paper.registry import chosen
 
