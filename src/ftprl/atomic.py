@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from ftprl.errors import InvalidInput
 
-_LONGEST_NAME = 200  # of a file name that has to fit into a longer one
+_LONGEST_NAME = 200  # longest file name from which other, longer names are built
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
@@ -224,7 +224,7 @@ def unnamed_file(folder: Path) -> tuple[int, str] | None:
         handle = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except OSError:  # not supported by this file system
         return None
-    _try_lock(handle)  # before it has a name
+    _try_lock(handle)  # lock it before it has a name
     return handle, ""
 
 
@@ -264,7 +264,7 @@ def _named_file(target: Path) -> tuple[int, str]:
         handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         if _try_lock(handle) is None or _is_named(handle, Path(name)):
             return handle, name
-        os.close(handle)  # somebody took it for stale before it was locked
+        os.close(handle)  # another process took it for stale before it was locked
 
 
 def _remove_stale_parts(target: Path) -> None:
@@ -291,7 +291,7 @@ def _sync_folder(folder: Path) -> None:
     """Sync a folder to disk, so that a new name in it survives a crash; ignored where folders cannot be synced."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # it may be written but not read
+    except OSError:  # the folder may be writable but not readable
         return
     try:
         os.fsync(handle)

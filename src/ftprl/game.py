@@ -120,7 +120,7 @@ class Game:
             self._observe_play(ticket, clean, guess)
         self._hinted = guess is not None
         self._loss = None if own_loss is None or self._loss is None else self._loss + own_loss
-        self._best_loss = None  # it was the best of the rounds before
+        self._best_loss = None  # it belongs to the previous rounds
         if self._every and self.rounds % self._every == 0:
             self._recorded_rounds.append(self.rounds)
             for name, value in _history_row(self._certify()).items():

@@ -26,7 +26,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _RANGE_TOL = 1e-7
 
 
-_LANCZOS_DIM, _LANCZOS_STEPS = 40, 40  # from this dimension on the largest eigenvalue is searched for, in so many steps
+_LANCZOS_DIM, _LANCZOS_STEPS = 40, 40  # dimension from which Lanczos finds the largest eigenvalue, and its steps
 
 
 @final
@@ -311,7 +311,7 @@ def definite(Q: PSD) -> bool:
 
 def positive(w: Vector) -> bool:
     """Return True if no weight of a number or a diagonal is 0."""
-    return w.item(w.argmin()) > 0.0  # far quicker than all(), and this is asked several times a round
+    return w.item(w.argmin()) > 0.0  # far faster than all(), and called several times a round
 
 
 def solve(Q: PSD, g: Vector) -> Vector:

@@ -20,7 +20,7 @@ def columns(out: TextIO | None = None, widest: int = WIDEST) -> int:
     """
     try:
         own = os.get_terminal_size((sys.stdout if out is None else out).fileno()).columns
-    except (OSError, ValueError, AttributeError):  # no terminal, or none any more
+    except (OSError, ValueError, AttributeError):  # there is no terminal, or it was closed
         own = 0
     return max(_NARROWEST, min(widest, own or widest))
 

@@ -92,7 +92,7 @@ def _by_deviation(margin: float, v: float, phi: float) -> tuple[float, float]:
     return alpha, alpha * phi * (math.sqrt(moved * moved + 4.0 * v) + moved) / (2.0 * v)
 
 
-_LEAST = 1e-100  # a belief surer than this of a row is not moved: the numbers would leave their range
+_LEAST = 1e-100  # a variance below this is not updated: numbers would leave their range
 _RULES: dict[str, Update] = {"variance": _by_variance, "deviation": _by_deviation}
 
 

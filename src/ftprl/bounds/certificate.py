@@ -57,10 +57,10 @@ class Certificate:
     solver_gap: float  # the largest measured gap of a step
     caveats: tuple[str, ...] = ()
     history: History | None = None
-    delays: Delays | None = None  # of a game in which gradients came with tickets
-    in_expectation: bool = False  # whether the bounds hold for the expected regret only
-    loss: float | None = None  # the total of the points played, where every loss was observed
-    loose: tuple[str, ...] = ()  # which of worst_case and the families of post_hoc are upper bounds on what they name
+    delays: Delays | None = None  # only if gradients came with tickets
+    in_expectation: bool = False  # True if the bounds hold for the expected regret only
+    loss: float | None = None  # the total loss of the points played, if every loss was observed
+    loose: tuple[str, ...] = ()  # names of numbers that are upper bounds: worst_case, families of post_hoc
 
     def __repr__(self) -> str:
         return f"Certificate(rounds={self.rounds}, regret={self.regret:.6g}, bound={_short(self.bound)})"

@@ -27,7 +27,7 @@ class Bounds:
     bound: float | None = None
     theorem: float | None = None
     worst_case: float | None = None
-    worst_case_exact: bool = True  # whether every N(Q_t) in it is the maximum itself, not an upper bound
+    worst_case_exact: bool = True  # True if every N(Q_t) in it is exact, not an upper bound
     closed_form: float | None = None
     closed_form_strong: float | None = None
     family: Family | None = None

@@ -23,18 +23,18 @@ class Ledger(NamedTuple):
 
     t: int
     S: Vector  # g_{1:t}
-    G: Vector  # sum of squares of what the bounds count
-    GG: Vector | None  # sum of outer products, when full matrices are asked about
+    G: Vector  # sum of squares of effective gradients
+    GG: Vector | None  # sum of outer products, if full matrices are needed
     origin: Vector  # x_1
-    moved: bool  # whether x_1 is not 0
+    moved: bool  # True if x_1 is not 0
     gain: float  # sum g_t·(x_t - x_1)
-    z: Vector  # what counts of g_{1:t}, minus q
+    z: Vector  # sum of effective gradients minus q
     q: Vector  # sum Q_s (x_s - x_1)
     k: float = 0.0  # sum (x_s - x_1)ᵀQ_s(x_s - x_1)
     stability: float = 0.0  # sum g_tᵀ Q_{1:t}⁺ g_t
     delta: float = 0.0  # sum H_t(x_t) - H_t(x_{t+1})
     penalty: float = 0.0  # sum N(Q_t)
-    solver_slack: float = 0.0  # what inexact steps can add to the bounds
+    solver_slack: float = 0.0  # the most that inexact steps can add to the bounds
     leader_slack: float = 0.0  # the gap of the last leader; of all leaders when plays were hinted
     psi: float = 0.0  # sum Psi(x_t), for a per-round composite
     psi_first: float = 0.0  # Psi(x_1)

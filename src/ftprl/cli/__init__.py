@@ -25,7 +25,7 @@ def command() -> None:
     signals.listen()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started it
+        if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         getattr(sys, name).reconfigure(errors="backslashreplace")
     from ftprl.cli.app import run
@@ -34,6 +34,6 @@ def command() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):  # whoever read it has gone
+        except (OSError, ValueError):  # the reader has closed the pipe
             code = code or 1
     os._exit(code)

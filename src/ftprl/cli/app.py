@@ -83,10 +83,10 @@ def run(args: list[str] | None = None) -> int:
             code = _call(typed)
         sys.stdout.flush()
     except FtprlError as error:
-        from ftprl.cli.spelling import as_typed  # loads the table of options, which most calls do without
+        from ftprl.cli.spelling import as_typed  # loads the table of options, which most calls do not need
 
         return _refuse(_with_option(as_typed(str(error), error.options), typed))
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         return 141
     except MemoryError as error:
         return _refuse(
@@ -138,7 +138,7 @@ def _usage(error: Any, args: list[str]) -> str:
     if values and isinstance(error, click.MissingParameter):  # another option took its name, as in --cache -o model
         before = args[args.index(values[-1]) - 2 :]
         message = f"Option {before[0]!r} requires an argument, got {before[1]!r}"
-    elif values and rule is not None:  # no number, or no whole one
+    elif values and rule is not None:  # not a number, or not a whole one
         return f"{names[0]} needs {rule.wanted}, got {values[-1]!r:.60}; {rule.remedy}."
     elif values and repr(values[-1]) not in message:
         message += f", got {values[-1]!r}"

@@ -83,7 +83,7 @@ def certify(
     learned = Model.load(model)
     try:
         certificate = receipt.certify_model(learned, radius=radius, other=against, exact=list(exact) or None, norm=norm)
-    except receipt.NotProved as error:  # not bad input: a model whose numbers contradict the theorem
+    except receipt.NotProved as error:  # not bad input, but a model whose numbers contradict the theorem
         print(f"ftprl: {shown(str(model))}: {error}", file=sys.stderr)
         return 1
     if output is not None:

@@ -9,7 +9,7 @@ from ftprl.data.columns import order
 from ftprl.data.files import shown
 from ftprl.terminal import cut, table, wrapped
 
-_MOST = 40  # columns that are shown
+_MOST = 40  # columns shown at most
 _HEAD = ("column", "kind", "example", "distinct", "missing", "features")
 _WIDEST = {"column": 24, "kind": 12, "example": 36, "distinct": 8, "missing": 8, "features": 40}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ftprl.draw import Panel
     from ftprl.training import Run
 
-_POINTS = 80  # how often the curves are sampled
+_POINTS = 80  # number of points of each curve
 _LENGTH = (
     "(A fixed linear model has the same weights for all rows, from the first one on. Its length is the L2 norm of its"
     " weights, each times the unit of its feature: longer models can fit more, up to memorising the rows.)"

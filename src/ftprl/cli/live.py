@@ -34,7 +34,7 @@ _WIDTHS = {
     "features": 8,
     "held out": 10,
 }
-_BETWEEN = "  "  # between two columns: names of columns have blanks
+_BETWEEN = "  "  # between two columns, because names of columns contain blanks
 # The columns to leave out on a narrow terminal, in this order.
 _LEAST = (
     "weight sum",
@@ -73,7 +73,7 @@ class _Warnings:
 
     def _line(self, text: str) -> None:
         """Print a line; a closed log does not stop the learning."""
-        with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning
+        with contextlib.suppress(OSError):  # a closed log does not stop the learning
             print(text, file=self._out, flush=True)
 
 
@@ -223,7 +223,7 @@ def _loss(value: float | None) -> str:
 
 def _percent(value: float) -> str:
     """Return a percentage in a column of the table."""
-    value = 0.0 if abs(value) < 0.05 else value  # no minus before 0.0
+    value = 0.0 if abs(value) < 0.05 else value  # avoids -0.0
     return f"{'-':>8}" if math.isnan(value) else f"{value:>6.1f} %" if abs(value) < 10_000.0 else f"{value:>6.0e} %"
 
 

@@ -15,7 +15,7 @@ from ftprl.terminal import columns, cut
 if TYPE_CHECKING:
     from ftprl.runlog.rows import Caution
 
-REFRESH_SECONDS = 0.1  # between two updates of a line that moves
+REFRESH_SECONDS = 0.1  # between two updates of a live line
 FORMS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
 
 
@@ -48,7 +48,7 @@ class StatusLine:
 
     def _write(self, text: str) -> None:
         """Write text; a closed terminal does not stop the work."""
-        with contextlib.suppress(OSError):  # a terminal that is gone does not stop the work
+        with contextlib.suppress(OSError):  # a closed terminal does not stop the work
             self._out.write(text)
             self._out.flush()
 
@@ -67,5 +67,5 @@ def warn_of_bad_rows(count: int, first: str | None) -> None:
         from ftprl.cli.spelling import as_typed
         from ftprl.data.files import shown
 
-        reason = as_typed(shown(first or "")[:400], ("classes",))  # of a resumed run it is from the checkpoint
+        reason = as_typed(shown(first or "")[:400], ("classes",))  # in a resumed run it comes from the checkpoint
         print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {reason}", file=sys.stderr)

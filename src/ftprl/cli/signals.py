@@ -28,4 +28,4 @@ def _stop(number: int, frame: object) -> None:
 
         raise Interrupted(signal=number)
     os.write(2, b"ftprl: interrupted before anything was done\n")
-    os._exit(128 + number)  # there is nothing to tidy up, and an import would turn an exception into an ImportError
+    os._exit(128 + number)  # nothing to tidy up, and an import would turn an exception into an ImportError

@@ -20,7 +20,7 @@ def reading(engine: str | None, workers: int | None, source: Source) -> Iterator
     if engine in (None, "local"):
         yield None
         return
-    from ftprl.cluster.connection import connect  # most commands do without
+    from ftprl.cluster.connection import connect  # most commands do not need it
 
     with connect(workers, source) as cluster:
         yield cluster

@@ -159,7 +159,7 @@ def _check_versions(ray: Any) -> None:
                 option="engine",
             ) from None
         except ray.exceptions.RayError:
-            continue  # the node has just died: what it would read is read by others
+            continue  # the node has just died: other nodes read its share
         if installed != __version__:
             what = f"version {installed}" if installed else "none"
             raise InvalidInput(

@@ -16,9 +16,9 @@ from ftprl.errors import FtprlError, Unsupported
 J = TypeVar("J")
 R = TypeVar("R")
 
-_WAITING = 8  # results of a job that may wait for the learner; then its worker waits
-_LAST_SECONDS = 10  # for the thread that brings results to end
-_MOST_DEATHS = 5  # of workers, one after the other, without a result between them
+_WAITING = 8  # results of a job that may wait for the learner before its worker pauses
+_LAST_SECONDS = 10  # to wait for the thread that fetches results
+_MOST_DEATHS = 5  # deaths of workers in a row, without a result between them
 
 
 @dataclass
@@ -78,7 +78,7 @@ class _Running(Generic[J]):
         while True:
             try:
                 outcome = self._ray.get(next(self._generator))
-            except self._ray.exceptions.RayTaskError as error:  # what the job raised, as if it had been raised here
+            except self._ray.exceptions.RayTaskError as error:  # raise the job's own error here
                 cause = error.cause
                 raise (cause if isinstance(cause, FtprlError | OSError | MemoryError) else error) from None
             except (StopIteration, self._ray.exceptions.RayError) as error:
@@ -106,7 +106,7 @@ class _Running(Generic[J]):
 def ordered_results(ray: Any, work: Work[J, R], workers: int, totals: ReadingTotals, jobs: Iterator[J]) -> Generator[R]:
     """Yield the results of all jobs in order; `workers` jobs run at a time, each on its own worker."""
     outcomes = _outcomes(ray, work, workers, totals, jobs)
-    thread = ThreadPoolExecutor(1, "ftprl-results")  # brings the next result to this node while one is learned
+    thread = ThreadPoolExecutor(1, "ftprl-results")  # fetches the next result to this node while one is learned
     pending = thread.submit(next, outcomes, None)
     try:
         while True:
@@ -132,7 +132,7 @@ def ordered_results(ray: Any, work: Work[J, R], workers: int, totals: ReadingTot
         ) from None
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
-        wait([pending], _LAST_SECONDS)  # for a worker that is slow
+        wait([pending], _LAST_SECONDS)  # a worker may be slow
 
 
 def _outcomes(

@@ -10,7 +10,7 @@ from typing import Any, final
 from ftprl._core import MeanSequence
 
 LEVEL = 0.95  # the probability that an interval holds at every row
-CUT_SHARE = 0.1  # of half the width: as much may be cut off
+CUT_SHARE = 0.1  # largest clipped part that counts as small, as a share of half the width
 
 
 @final

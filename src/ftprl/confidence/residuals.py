@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from ftprl.confidence.layout import PREDICTION_BINS, RESIDUAL_BINS, RESIDUAL_HEAD
 
 Vector = NDArray[np.float64]
-GROUPS = 20  # of predictions, with about as many rows each
-_WIDEST = 0.1  # of the range of the predictions: a wider group ends, unless it has few rows
+GROUPS = 20  # groups of predictions, with about as many rows each
+_WIDEST = 0.1  # widest group, as a share of the predictions' range, unless it has few rows
 _FEWEST_ROWS = 20.0
 BARS = 30  # of the histogram
-_TAIL = 0.005  # of the rows on either side lie beyond its bars
+_TAIL = 0.005  # share of the rows beyond the bars on either side
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -97,7 +97,7 @@ def summary_of(numbers: Sequence[float]) -> ResidualSummary | None:
     below, above = rest[4 * PREDICTION_BINS :].reshape(2, -1)
     lows, highs, weights = _intervals(head["top"], below, above, head["near_zero"])
     least, most = (_quantile(lows, highs, weights, q) for q in (_TAIL, 1.0 - _TAIL))
-    if not least < most:  # no residual but one, such as 0
+    if not least < most:  # all residuals are equal, such as 0
         least, most = least - 0.5, most + 0.5
     edges = np.linspace(least, most, BARS + 1)
     shares = _spread(lows, highs, weights, edges)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 FALSE_ALARM = 0.01  # the probability of an alarm, at any row, in a stream whose expected loss never rises
-_HUGE = 1e300  # larger losses count as that
-_ALARM_ROW = -1  # its place in the numbers of a monitor
+_HUGE = 1e300  # larger losses are clipped to it
+_ALARM_ROW = -1  # index of the alarm's row in the numbers of a monitor
 
 
 @final
@@ -133,7 +133,7 @@ class RunMonitor:
         self._nothing = list(self._core.numbers)
         kind = LOSSES[loss]
         self._tail = None if kind.is_classification else LossTail()
-        self._is_tail_of_labels = kind.has_deviance  # such a loss is near a multiple of a large label
+        self._is_tail_of_labels = kind.has_deviance  # the loss is nearly proportional to a large label
         self.restore(numbers)
 
     def restart(self) -> None:

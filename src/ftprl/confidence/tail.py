@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ftprl.confidence.layout import LARGEST, OCTAVES_OF_TAIL
 
 Vector = NDArray[np.float64]
-_FEWEST_ROWS = 3000  # what happens once in a thousand rows has then happened with a probability of 95 %
-_FIRST = 32  # rows that are passed over: a model that knows nothing yet has losses of another size
-_LIGHT = 2.5  # a tail index from which on the mean of some hundred rows is near what is expected
-_FAR = 16.0  # times the smallest of the largest numbers: a light tail does not reach so far
+_FEWEST_ROWS = 3000  # an event once in a thousand rows has then occurred with probability 95 %
+_FIRST = 32  # skipped rows: an untrained model has losses of another size
+_LIGHT = 2.5  # tail index from which on the mean of some hundred rows is close to the expectation
+_FAR = 16.0  # factor above the smallest of the largest numbers that a light tail does not reach
 
 
 @final

@@ -31,7 +31,7 @@ _STYLE: dict[Any, Any] = {
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
 }
-_CROWDED = 36  # letters of all names of the x axis
+_CROWDED = 36  # total letters of the x axis' labels above which they are rotated
 _MANY = 6  # with more names than this the legend is beside the axes
 
 
@@ -160,7 +160,7 @@ def _axes(ax: Axes, panel: Panel) -> None:
             _log_ticks(axis, ends)
     if panel.ticks:
         names = [printable(name) for _, name in panel.ticks]
-        upright: dict[str, Any] = {"rotation": 90, "fontsize": 8.5}  # where they have no room beside each other
+        upright: dict[str, Any] = {"rotation": 90, "fontsize": 8.5}  # if labels have no room side by side
         is_crowded = sum(map(len, names)) > _CROWDED
         ax.set_xticks([x for x, _ in panel.ticks], names, parse_math=False, **(upright if is_crowded else {}))
         ax.tick_params(axis="x", length=0)

@@ -20,7 +20,7 @@ from ftprl.evaluation.predictions import Vector
 from ftprl.terminal import cut, table
 
 _WEIGHT, _LOSS, _HIT = range(3)
-_MOST_WITH_INTERVALS = 60  # classes, above which the F score has none: its variance takes their number squared
+_MOST_WITH_INTERVALS = 60  # most classes with an interval of the F score: its variance takes their number squared
 _MOST_SHOWN = 30  # in the text
 
 
@@ -125,7 +125,7 @@ def evaluate_classes(
     finite = (block._replace(scores=np.where(np.isfinite(block.scores), block.scores, np.nan)) for block in blocks)
     for block, _ in measurable.rows(finite):
         y, weight, logs = block.y.astype(int), block.weight, block.scores
-        logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))  # of the classes that are known alone
+        logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))  # over known classes only
         predicted = logs.argmax(axis=1)
         np.add.at(confusion, (y, predicted), weight)
         rows_of_class += np.bincount(y, minlength=count)
@@ -184,7 +184,7 @@ def _metrics(moments: Moments, confusion: Vector, baseline: Baseline, by_class: 
     most = float(labels.max() / total)
     results["accuracy"] = results["accuracy"]._replace(baseline=most)
     present = labels > 0
-    guess = 2.0 * most / (1.0 + most) / int(present.sum())  # of calling every row the most frequent class
+    guess = 2.0 * most / (1.0 + most) / int(present.sum())  # F score of predicting the most frequent class in every row
     if by_class:
         count = len(confusion)
 

@@ -25,11 +25,11 @@ from ftprl.evaluation.predictions import Vector
 from ftprl.losses import ScalarLoss
 
 MOST_SYSTEMS = 16
-MOST_GROUPS = 200  # rows of further values are put together
+MOST_GROUPS = 200  # further values are combined into one group
 OTHER_VALUES, NO_VALUE = "(other values)", "(empty)"
-_FIRST_ROWS, _PASSED_OVER = 32, 16  # rows that settle the unit of a loss that has one, as in training
-_UNITS = {"loss": 16.0, "difference": 4.0}  # where numbers are cut at first, in units
-_NATS = {"loss": 10.0, "difference": 2.0}  # of the losses of two classes
+_FIRST_ROWS, _PASSED_OVER = 32, 16  # rows that determine the unit of a loss, and rows skipped before, as in training
+_UNITS = {"loss": 16.0, "difference": 4.0}  # initial clipping bounds, in units
+_NATS = {"loss": 10.0, "difference": 2.0}  # clipping bounds of the losses of two classes
 
 
 @final

@@ -25,7 +25,7 @@ _THRESHOLD_BASELINES = (
     "baseline at a threshold: accuracy of the more frequent class, precision and recall of as many rows chosen at"
     " random, F score of calling every row positive"
 )
-INTERVAL = "95 % interval"  # the column of a table: not valid at every row at once, as those of `compare`
+INTERVAL = "95 % interval"  # column of a table; unlike intervals of `compare`, not valid at every row at once
 
 
 @final

@@ -22,7 +22,7 @@ Table = NDArray[np.float64]  # columns: score, weight of positives and of negati
 MOST_ROWS = 1 << 21  # kept in memory; about 84 MB
 CURVE_POINTS = 400
 TOP_PARTS = (0.01, 0.05, 0.10)
-ONE_ROW = 1.0 + 1e-9  # what weights are worth, with rounding
+ONE_ROW = 1.0 + 1e-9  # the weight of one row, with rounding
 
 
 @final
@@ -38,7 +38,7 @@ class Ranked:
     auc: float
     auc_error: float
     average_precision: float
-    positive_rows: float  # how many rows of weight 1 the positives are worth
+    positive_rows: float  # equivalent number of positive rows of weight 1
     negative_rows: float
     precision_at: dict[float, tuple[float, float]]
     curve: list[tuple[float, float, float]]
@@ -58,7 +58,7 @@ class Ranking:
     def __init__(self, most_rows: int = MOST_ROWS) -> None:
         self._most, self._parts, self._count = most_rows, list[Table](), 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._runs: list[Path] = []  # not opened before they are merged: a process may have few files open
+        self._runs: list[Path] = []  # opened only to be merged: a process may have few files open
 
     @property
     def held(self) -> int:
@@ -251,7 +251,7 @@ class _Walk:
 
     def __init__(self, positives: float, negatives: float) -> None:
         self._p, self._n = positives, negatives
-        self._above = np.zeros(4)  # of the groups before
+        self._above = np.zeros(4)  # sums over earlier groups
         self.average_precision = 0.0
         self.precision_at: dict[float, tuple[float, float]] = {}
         self._points: list[tuple[float, float, float]] = [(0.0, 0.0, 1.0)]
@@ -279,7 +279,7 @@ class _Walk:
                 continue
             at = int(np.searchsorted(weight, wanted))
             before = self._above if at == 0 else sums[at - 1]
-            share = (wanted - before[0] - before[1]) / (weight[at] - before[0] - before[1])  # of a group with one score
+            share = (wanted - before[0] - before[1]) / (weight[at] - before[0] - before[1])  # within equal scores
             inside = before + share * table[at, 1:]
             rows = wanted**2 / max(float(inside[2] + inside[3]), 1e-300)
             self.precision_at[part] = (float(inside[0]) / wanted, rows)

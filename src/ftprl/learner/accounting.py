@@ -45,7 +45,7 @@ def record(
         z = ledger.z + (seen if before.hint is None else scheme.effective(feasible, g))
         z -= Qx
     else:
-        z = after.z  # the same sum, since x_1 = 0
+        z = after.z  # equal sums, since x_1 = 0
     d = x - leader
     psi = None if composite is None else _psi(composite, ledger, before.x, after)
     length = scheme.stability(after.scheme, seen, d, 0.0 if composite is None else _l2(composite, ledger.t))
@@ -115,7 +115,7 @@ def rounding(feasible: ConvexSet, composite: Composite | None, ledger: Ledger, s
     """
     n, t = feasible.dim, ledger.t
     D = feasible.widths()
-    if not np.isfinite(D).all():  # an infinite side: as far as the plays and x are known to have gone
+    if not np.isfinite(D).all():  # an infinite side: use the distance of the plays and x so far
         D = np.where(np.isfinite(D), D, 2 * (np.abs(x - ledger.origin) + np.abs(state.x - ledger.origin)))
     total = state.total
     size = float(D @ (np.sqrt(t * ledger.G) + ledger.hints + psd.sizes(total, D)))
@@ -177,7 +177,7 @@ def bounds(
         )
     if ledger.hinted:
         caveats.append("with hints, bounds and best-in-hindsight count the errors g - hint")
-    if ledger.solver_slack > noise:  # below that it is rounding
+    if ledger.solver_slack > noise:  # below that it is only rounding
         caveats.append(f"steps were solved to a gap of at most {ledger.worst_gap:.2g}; the bounds include it")
     caveats.extend(scheme.caveats())
     closed = scheme.closed_form(state.scheme)

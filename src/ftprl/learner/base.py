@@ -19,7 +19,7 @@ from ftprl.sets import ConvexSet
 Vector = NDArray[np.float64]
 
 _LARGE, _SMALL = 1e150, 1e-150  # squares of gradients beyond these leave the range of a float
-_SMALLEST, _LARGEST = 1e-151, 1e151  # and those of widths beyond these
+_SMALLEST, _LARGEST = 1e-151, 1e151  # squares of widths beyond these leave it, too
 
 
 @dataclass(frozen=True, slots=True, eq=False)

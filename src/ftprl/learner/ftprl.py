@@ -75,7 +75,7 @@ class FTPRL(Learner[State]):
 
     def advance_late(self, state: State, g: Vector, passed: Vector) -> State:
         """Play a late round: the scheme counts g² + 2 |g|·|passed| instead of g², as AdaptiveRevision does."""
-        if self.scheme.anchored:  # its weights rest on limits of g itself
+        if self.scheme.anchored:  # its weights depend on limits of g itself
             return self.advance(state, g, None)
         square = float(g.dot(g))
         more = 2 * float(np.abs(g).dot(np.abs(passed))) / square if square else 0.0

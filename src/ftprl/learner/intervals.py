@@ -48,9 +48,9 @@ class Copy:
     state: LearnerState
     ledger: Ledger
     log_weight: float = 0.0
-    won: float = 0.0  # the loss of the mixture less that of the copy, in all rounds together
-    squares: float = 0.0  # of the same, round by round, over limit²
-    turnover: float = 0.0  # sum |g|·|x - its own|: what rounding is measured against
+    won: float = 0.0  # total loss of the mixture minus total loss of the copy
+    squares: float = 0.0  # sum of squares of these differences per round, over limit²
+    turnover: float = 0.0  # sum |g|·|x - the copy's x|, against which rounding is measured
 
     @property
     def rate(self) -> float:

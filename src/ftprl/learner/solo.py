@@ -18,7 +18,7 @@ from ftprl.sets import Box, ConvexSet
 
 Vector = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
-_RICH = 1e200  # a wealth above this comes near the end of the range of a float
+_RICH = 1e200  # a larger wealth comes near the end of the range of a float
 
 
 def refuse_hint(hint: ArrayLike | None, who: str) -> None:
@@ -41,7 +41,7 @@ class SoloState(LearnerState):
     largest: Vector
     reach: Vector  # the largest |x_s - x_1| so far, by coordinate
     gap: float
-    slack: float  # what inexact steps can have added to the regret
+    slack: float  # the most that inexact steps can have added to the regret
 
 
 @final
@@ -208,7 +208,7 @@ class CoinBetting(Learner[BettingState]):
         coins = (np.abs(state.S) if self.per_coordinate else np.asarray([np.linalg.norm(state.S)])) / self.limit
         left = stake * np.exp(np.minimum(_log_potential(T, np.minimum(coins, T)), 700.0)) * (1 - share)
         noise = share * (float(np.abs(state.S) @ np.abs(u)) + self.wealth)
-        regret = self.regret(ledger, x) + gap  # the plays' own: never above `tight` but for its rounding
+        regret = self.regret(ledger, x) + gap  # the plays' own regret, above `tight` only by rounding
         tight = max(float((stake - left).sum()) - float(state.S @ u) + noise, regret)
         far = self.limit * (np.abs(u) if self.per_coordinate else np.asarray([np.linalg.norm(u)]))
         formula = float((far * np.sqrt(T * np.log1p(24.0 * (T * far / stake) ** 2)) + stake).sum()) * (1 + 4 * share)

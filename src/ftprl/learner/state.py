@@ -25,10 +25,10 @@ class State(LearnerState):
     z: Vector
     scheme: SchemeState
     Q: Matrix  # Q_t, the increment of the last round
-    seen: Vector  # what the bounds count of the last gradient (minus its hint)
+    seen: Vector  # the effective part of the last gradient (minus its hint)
     hint: Vector | None  # m_{t+1}, the guess with which x was chosen
     leader: Vector  # the minimiser of H_t without the hint; x itself when there is none
-    gap: float  # how far x may be from the minimum it stands for
+    gap: float  # the gap of x to the exact minimum
     leader_gap: float
 
     @property

@@ -23,10 +23,10 @@ class Pending:
     ticket: int
     state: LearnerState
     passed: Vector  # the sum of the gradients that arrived since the play
-    missing: Vector  # the sum of those that belong to earlier plays, in the core learner's coordinates
+    missing: Vector  # the sum of gradients of earlier plays that were missing, in the core's coordinates
     delay: int = 0
     after: LearnerState | None = None  # the core learner's state after the next gradient of any play
-    g: Vector | None = None  # its own gradient, in the core learner's coordinates
+    g: Vector | None = None  # the play's own gradient, in the core learner's coordinates
     done: bool = False
 
 
@@ -46,8 +46,8 @@ class Tickets:
     longest: int = 0
     cost: float = 0.0
     noise: float = 0.0
-    stability: float = 0.0  # of the rounds with a ticket, as the ledger counts it
-    shares: float = 0.0  # of the same rounds, with what was missing
+    stability: float = 0.0  # of rounds with a ticket, as the ledger counts it
+    shares: float = 0.0  # of these rounds, including missing gradients
     tail: list[Pending] = field(default_factory=list)
 
     def __bool__(self) -> bool:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 LARGEST_LABEL = 1e30  # no label, weight or value is larger: no product of them leaves the range of a float
-CLAMP = 60.0  # scores with a log link are cut to ±60: e^60 is beyond any count, and nothing overflows
+CLAMP = 60.0  # scores with a log link are clipped to ±60: e^60 is beyond any count, and nothing overflows
 
 # signs: -1 and 1; classes: the number of a class, from 0 on
 Labels = Literal["signs", "nonnegative", "positive", "numbers", "classes"]
-Link = Literal["identity", "logit", "log", "classes"]  # what a score is to the mean of the label
+Link = Literal["identity", "logit", "log", "classes"]  # how a score relates to the mean of the label
 # The rule by which offset, unit and range of the scores follow from past labels: see docs/labels.md.
 LabelRule = Literal["none", "classes", "mean", "quantile", "median_of_unit", "log_mean", "log_ratio"]
 Arrays = tuple[Vector, Vector, Vector | None]  # losses, slopes and curvatures of many scores; None with kinks
@@ -45,10 +45,10 @@ class ScalarLoss:
     link: Link = "identity"
     rule: LabelRule = "none"
     baseline: str = "mean"  # base_rate, mean, log_mean, median, quantile, majority or class_rates
-    rmse: bool = False  # whether sqrt(2 mean) is the root mean squared error
+    rmse: bool = False  # True if sqrt(2 mean) is the root mean squared error
     tau: float | None = None  # of the quantile loss
-    one_vs_rest: bool = False  # whether each class is learned against all others
-    stack_gain: float = 1.0  # of the coefficients of a stack, as in src/core/learners/losses.cpp
+    one_vs_rest: bool = False  # True if each class is learned against all others
+    stack_gain: float = 1.0  # factor of a stack's coefficients, as in src/core/learners/losses.cpp
     unit: str = ""
     explanation: str = ""
 

@@ -35,7 +35,7 @@ class OnlineOptions(DataOptions, ModelOptions, LearningOptions, total=False):
 class OnlineModel:
     """Base class of online models, with parameters as attributes (as in River) and the model that they describe."""
 
-    _river_kind: ClassVar[str]  # the class of river.base that it counts as
+    _river_kind: ClassVar[str]  # the class of river.base to register with
     _is_known_to_river: ClassVar[bool] = False
 
     loss: str
@@ -61,7 +61,7 @@ class OnlineModel:
     @property
     def model(self) -> Model:
         """Return the model, to save it, predict files, explain or certify."""
-        self._learner = None  # whoever has the model may put another engine into it
+        self._learner = None  # the caller may put another engine into the model
         if self._own_model is None:
             named = {name: getattr(self, name, None) for name in _OF_MODEL}
             options = model_options(dict.fromkeys(BY_NAME) | named)

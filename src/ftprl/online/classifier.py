@@ -67,7 +67,7 @@ class OnlineClassifier(OnlineModel):
         learner = self._learner or self._start()
         try:
             number = self._numbers.get(y)
-        except TypeError:  # no label that could be a key
+        except TypeError:  # the label is not hashable
             number = None
         try:
             due = learner.core.learn(x, self._signed(y) if number is None else number, w)

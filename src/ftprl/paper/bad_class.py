@@ -63,7 +63,7 @@ def schedules(T: int, count: int, seed: int = 0) -> Vector:
     m, schedules = round(T ** (1 / 3)), []
     rounds = np.arange(1, T + m * m + 1)
     for k in range(count):
-        rng = np.random.default_rng((seed, k))  # the same shapes for each T
+        rng = np.random.default_rng((seed, k))  # equal shapes for each T
         scale, power = 10.0 ** rng.uniform(-2, 1), rng.uniform(0, 1)
         falls = np.searchsorted(np.sort(rng.uniform(0, rounds[-1], size=6)), rounds)
         shape = rounds**-power if k % 2 else np.cumprod(np.append(1.0, rng.uniform(0.1, 1, size=6)))[falls]

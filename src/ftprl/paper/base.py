@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 
 from ftprl.draw import Panel
 
-Step = Callable[[str], None]  # called with what is being done, for the progress line
+Step = Callable[[str], None]  # called with the name of the current step, for the progress line
 
 
 @final
@@ -72,7 +72,7 @@ class Outcome:
     panels: Sequence[Panel] = ()
     numbers: Sequence[str] = field(default=())  # sentences with further numbers, for the page
     instead: Sequence[Check] = ()
-    remark: str = ""  # a few words for the line of the table: what the numbers come from
+    remark: str = ""  # a short note for the table on the origin of the numbers
 
     @property
     def verdict(self) -> Verdict:
@@ -93,14 +93,14 @@ class Statement:
     work with fixed seeds, so that two runs give equal numbers.
     """
 
-    name: str  # as it is typed: lower case, words joined by -
+    name: str  # as typed: lower case, words joined by -
     title: str
-    place: str  # where it stands: "Theorem 2", "Section 4.2", "beyond the paper"
+    place: str  # its place: "Theorem 2", "Section 4.2", "beyond the paper"
     claim: str  # in our words
-    instance: str  # what it is tried on
-    measured: str  # what is measured, and the tolerance that was decided beforehand
-    code: str  # the function or class that it is about: "ftprl.schemes.Diagonal", several joined by ", "
+    instance: str  # the sets and streams of the experiment
+    measured: str  # the measured numbers, and the tolerance chosen beforehand
+    code: str  # the function or class concerned: "ftprl.schemes.Diagonal", several joined by ", "
     run: Callable[[bool, Step], Outcome]
     expected: Verdict = Verdict.HOLDS
-    correction: str = ""  # what is to be changed, when the statement holds with a correction or fails
-    tests: str = ""  # where it is tested besides: "tests/theory/test_lemmas.py", several joined by ", "
+    correction: str = ""  # the necessary change, if the statement holds with a correction or fails
+    tests: str = ""  # further tests: "tests/theory/test_lemmas.py", several joined by ", "

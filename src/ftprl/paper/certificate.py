@@ -61,8 +61,8 @@ class Rounds:
     """The recorded rounds of a game, in extended precision."""
 
     x: list[Long] = field(default_factory=list)
-    g: list[Long] = field(default_factory=list)  # as the world gave them
-    seen: list[Long] = field(default_factory=list)  # what of them the bounds count
+    g: list[Long] = field(default_factory=list)  # the gradients themselves
+    seen: list[Long] = field(default_factory=list)  # the effective gradients, which the bounds count
     Q: list[Vector] = field(default_factory=list)
 
     def quad(self, t: int, y: Long) -> Any:

@@ -92,7 +92,7 @@ class Stream:
     at_rows: Vector
     tuned: Mapping[str, Tuned]
     untuned: float  # the mean loss of eight scales at once, as `ftprl train` learns
-    errors: Mapping[str, float]  # the least share of errors, each with its own best constant
+    errors: Mapping[str, float]  # the smallest share of errors, each with its own best constant
 
     @property
     def gain(self) -> float:
@@ -259,7 +259,7 @@ def tuning(stream: Stream) -> Panel:
     for rule, t in stream.tuned.items():
         near = np.abs(np.log2(t.account.constants / t.constant)) <= 3.5
         doublings = np.log2(t.account.constants[near] / t.constant)
-        rate = -doublings if rule in PAPER else doublings  # FTPRL's c is what holds back: its rate is D/c
+        rate = -doublings if rule in PAPER else doublings  # FTPRL's rate is D/c: c counts inversely
         lines.append(Series(rule, rate, t.account.loss[near] / stream.rows, points=True, dashed="FTPRL" not in rule))
     return Panel(
         f"What the constant does: {stream.name}", "doublings of the rate from its best", "mean log loss", lines

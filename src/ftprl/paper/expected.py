@@ -12,7 +12,7 @@ from ftprl.learner import Learner, LearnerState
 from ftprl.sets import Box, ConvexSet, Ellipsoid, Simplex
 
 Vector = NDArray[np.float64]
-NODES = 4096  # where there is no formula for the mean, of points that fill the cube evenly
+NODES = 4096  # points that fill the cube evenly, if the mean has no formula
 
 
 def nodes(dim: int, count: int = NODES) -> Vector:
@@ -65,7 +65,7 @@ class ExpectedLeader(Learner[ExpectedState]):
         """Return the mean of the best vertex: exact on boxes, over the nodes on other sets."""
         F = self.feasible
         if isinstance(F, Box):
-            up = np.clip(-S * self.epsilon, 0.0, 1.0)  # the chance that S_i + p_i is negative
+            up = np.clip(-S * self.epsilon, 0.0, 1.0)  # the probability that S_i + p_i is negative
             low, high = F.vertex(np.ones(F.dim)), F.vertex(-np.ones(F.dim))
             return np.asarray(low + up * (high - low))
         P = S + self._noise  # type: ignore[attr-defined]

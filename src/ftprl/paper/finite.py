@@ -12,7 +12,7 @@ from ftprl.paper.instances import GameRecord
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Sides = tuple[float, float, float]  # left side, right side, and the size of what was added up
+Sides = tuple[float, float, float]  # left side, right side, and the size of the sums
 
 
 @final

@@ -16,7 +16,7 @@ from ftprl.learner import Learner
 
 Vector = NDArray[np.float64]
 ROOT2 = math.sqrt(2.0)
-ROUNDING = 1e-7  # what a solver and the order of sums may cost, relative
+ROUNDING = 1e-7  # relative error of a solver and of the order of sums
 
 
 def slope(x: ArrayLike, y: ArrayLike) -> float:

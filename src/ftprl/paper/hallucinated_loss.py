@@ -56,7 +56,7 @@ def run(full: bool, step: Step) -> Outcome:
             c = game.certificate()
             assert c.closed_form is not None
             S = gs.sum(axis=0)
-            own = loss - float(S @ box.vertex(S))  # the same plays, judged without the loss that never was
+            own = loss - float(S @ box.vertex(S))  # regret of these plays without the hallucinated loss
             share = max(share, abs(c.regret - own) / (eps * D.sum() + ROUNDING * own))
             over = max(over, own / (c.closed_form + eps * D.sum()))
             gaps[eps] = max(gaps[eps], c.closed_form / without.closed_form - 1)

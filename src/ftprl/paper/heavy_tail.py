@@ -21,7 +21,7 @@ Vector = NDArray[np.float64]
 ALPHAS = (1.0, 1.25, 1.5)
 SIZES = np.array([100, 300, 1000, 3000, 10_000, 30_000, 100_000])
 LONG = 10**9  # rounds enough for every coordinate to be seen often
-WIDE = 1000  # coordinates, where T varies
+WIDE = 1000  # coordinates, if T varies
 TOLERANCE = 0.06
 
 

@@ -21,7 +21,7 @@ Oracle = Callable[[Vector], Vector]
 Kind = Literal["leaning", "turning", "pushing back", "sparse", "heavy-tailed", "scaled"]
 
 ROOT2 = math.sqrt(2.0)
-ROUNDING = 1e-9  # what floating-point sums may be off by, relative
+ROUNDING = 1e-9  # relative error of floating-point sums
 KINDS: tuple[Kind, ...] = ("leaning", "turning", "pushing back", "sparse", "heavy-tailed", "scaled")
 
 _A = np.array([[1.0, 0.4, -0.2], [0.1, 0.8, 0.3], [-0.3, 0.2, 1.5]])
@@ -70,7 +70,7 @@ def stream(kind: Kind, feasible: ConvexSet, rounds: int, seed: int) -> Iterator[
         noise = rng.normal(size=n)
         if kind == "leaning":
             g = noise + lean
-        elif kind == "turning":  # the other way after a third of the time
+        elif kind == "turning":  # opposite sign after a third of the time
             g = (lean if 3 * t < rounds else -lean) + 0.2 * noise
         elif kind == "sparse":
             g = np.where(rng.random(n) < 0.3, np.sign(noise + lean), 0.0)
@@ -163,7 +163,7 @@ def play(learner: FTPRL, oracles: Iterable[Oracle]) -> GameRecord:
         g = oracle(state.x)
         state = learner.update(state, g)
         assert isinstance(state, State)
-        kept.g.append(g)  # the gradient as it came, not as the learner transformed it
+        kept.g.append(g)  # the original gradient, not the transformed one
         kept.Q.append(psd.array(state.Q))
         kept.x.append(state.x)
     return kept

@@ -30,7 +30,7 @@ def picture(name: str, panels: Sequence[Panel]) -> Picture | None:
     if not panels:
         return None
     wide = len(panels) == 1
-    figure = draw.figure(panels, width=7.2 if wide else 5.4, height=4.0, columns=2)  # more would be too small in print
+    figure = draw.figure(panels, width=7.2 if wide else 5.4, height=4.0, columns=2)  # for print
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=150)
     return Picture(draw.svg(figure, name), out.getvalue())

@@ -28,7 +28,7 @@ STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "rcv1": ("rcv1_small.vw.gz", {}),
     "sms": ("sms.tsv.gz", {"header": False, "label": "1", "positive": "spam", "text": ["2"]}),
 }
-SYNTHETIC = "synthetic data"  # what a line of the table says where no real data are
+SYNTHETIC = "synthetic data"  # note of the table if there are no real data
 MARKETS = {"NYSE": "nyse-o.csv.gz", "DJIA": "djia.csv.gz"}
 
 

@@ -127,7 +127,7 @@ class Findings:
     sizes: Mapping[str, str]
     rounds: tuple[int, ...]
     growth: Mapping[str, tuple[float, ...]]  # regret on the bad class for each number of rounds
-    gain: float  # on the paper's heavy tails, the best bound of a global rate over that of per-coordinate rates
+    gain: float  # best bound of a global rate over that of per-coordinate rates, on heavy tails
     errors: Errors
 
     def slope(self, name: str) -> float:

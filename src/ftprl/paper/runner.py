@@ -26,7 +26,7 @@ class Result:
     outcome: Outcome
     seconds: float
     full: bool = False
-    error: str = ""  # what ended the experiment before its verdict
+    error: str = ""  # the error that ended the experiment before its verdict
     picture: Picture | None = None
 
     @property
@@ -86,7 +86,7 @@ def run_one(statement: Statement, full: bool, step: Callable[[str], None], drawn
     error = ""
     try:
         outcome = statement.run(full, step)
-    except Exception as problem:  # whatever it was: it belongs on the page
+    except Exception as problem:  # any error belongs on the page
         outcome, error = Outcome(()), f"{type(problem).__name__}: {problem}"
     seconds = time.perf_counter() - began
     if drawn:

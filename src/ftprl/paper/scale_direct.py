@@ -18,7 +18,7 @@ from ftprl.sets import ConvexSet, L1Ball, L2Ball, LpBall, Preimage
 
 Vector = NDArray[np.float64]
 
-CLOSED = "|Ax|₂ <= 1"  # the only one on which a full matrix has a closed form: the others go through a solver
+CLOSED = "|Ax|₂ <= 1"  # the only set on which a full matrix has a closed form; others need a solver
 SETS: dict[str, Callable[[int], ConvexSet]] = {
     CLOSED: L2Ball,
     "|Ax|₁ <= 1": L1Ball,

@@ -48,11 +48,11 @@ class Rows:
 class Bounds:
     """Bounds on the regret, one number per constant; the last four exist for FTPRL alone."""
 
-    bound: Vector  # FTPRL: r + ½ stability; descent: what its own analysis gives for these rates
+    bound: Vector  # FTPRL: r + ½ stability; descent: the bound of its own analysis for these rates
     theorem: Vector | None = None  # r + stability
     worst_case: Vector | None = None  # B_R
     post_hoc: Vector | None = None  # the best B_R of the rule's family in hindsight
-    post_hoc_one: Vector | None = None  # the best B_R of a global rate, on the same gradients
+    post_hoc_one: Vector | None = None  # the best B_R of a global rate, on equal gradients
 
 
 @final
@@ -76,7 +76,7 @@ class Rule(ABC):
         shape = (dim, len(constants))
         self.x, self.S = np.zeros(shape), np.zeros(shape)
         self.D = 2 * radius * math.sqrt(dim)
-        self.stability = np.zeros(len(constants))  # sum of g² over what holds the coordinate, or rate times g²
+        self.stability = np.zeros(len(constants))  # sum of g² over the coordinate's curvature, or rate times g²
 
     @abstractmethod
     def step(self, at: NDArray[np.int64], x: Vector, g: Vector) -> Vector:

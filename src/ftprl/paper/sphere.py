@@ -68,7 +68,7 @@ def run(full: bool, step: Step) -> Outcome:
         for seed in range(seeds):
             A = stretched(n, condition, np.random.default_rng(seed))
             for _, gs in kinds(n, T, seed):
-                for rows in (gs, gs @ A):  # as they are, and of equal weight in every axis of the set
+                for rows in (gs, gs @ A):  # unchanged, and with equal weight along every axis of the set
                     B_R, best = played(A, rows)
                     over = max(over, B_R / best)
                     gap = max(gap, abs(dual_bound(A, rows.T @ rows) / best - 1))

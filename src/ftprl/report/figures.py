@@ -19,7 +19,7 @@ from ftprl.runlog.reader import Point, Receipt, RunLog
 from ftprl.runlog.yardstick import better
 
 _NOTHING = "no progress has been logged yet."
-_FEW = 20  # rows: with fewer, the share of positives means little
+_FEW = 20  # rows: with fewer, the share of positives is unreliable
 
 
 def figures(log: RunLog) -> list[Figure]:
@@ -161,7 +161,7 @@ def _scales(log: RunLog) -> Figure:
         return Figure(name, title, reason)
     scales = [n for n in names if n != "stack"]
     shades = {n: round(i * (len(RAMP) - 1) / max(1, len(scales) - 1)) for i, n in enumerate(scales)}
-    ends = points if len(points) > 1 else points * 2  # an area needs two
+    ends = points if len(points) > 1 else points * 2  # an area needs two points
     rows = [p.rows for p in points] if len(points) > 1 else [points[0].rows, 2 * points[0].rows]
     panel = Panel(
         title,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ftprl.data.files import shown
 
-MOST_ROWS = 400  # of a table; of a longer one the first and last rows are shown
+MOST_ROWS = 400  # of a longer table the first and last rows are shown
 MOST_LETTERS = 2000  # of a name
 
 

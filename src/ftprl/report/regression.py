@@ -10,7 +10,7 @@ from ftprl.report.figure import Cells, Figure
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.reader import RunLog
 
-_FEW = 20.0  # rows: with fewer, a mean says little
+_FEW = 20.0  # rows: with fewer, a mean is unreliable
 PREDICTED, RESIDUALS, DISTRIBUTION = "Predicted against actual", "Residuals by prediction", "Distribution of residuals"
 _HEAD = ("mean prediction", "mean label", "mean residual", "standard deviation", "rows")
 

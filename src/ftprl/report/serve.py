@@ -28,7 +28,7 @@ class LivePage:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._lock = threading.Lock()  # one drawing for all requests
+        self._lock = threading.Lock()  # one drawing serves all requests
         self._drawn_version: object = None
         self._content: dict[str, Any] = {}
         self._count = 0

@@ -19,7 +19,7 @@ from ftprl.errors import BadFormat, InvalidInput
 
 Event = dict[str, Any]
 Listener = Callable[[Event], None]
-_LONGEST = 1 << 24  # characters of an event that is read
+_LONGEST = 1 << 24  # characters of the longest event that is read
 _REMEDY = "name a file that train --events wrote"
 
 

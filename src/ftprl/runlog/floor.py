@@ -11,8 +11,8 @@ from ftprl.errors import InvalidInput
 
 Norm = Literal["1", "2", "inf"]
 NORMS: tuple[Norm, ...] = ("1", "2", "inf")
-MOST = 0.10  # how much better than the run, at most, weights of the longest length in the headline may be
-_STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of the lengths that are named
+MOST = 0.10  # largest possible improvement of weights of the longest length in the headline
+_STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # leading digits of named lengths
 
 
 @final
@@ -158,7 +158,7 @@ def nothing_proved(curve: FloorCurve) -> str:
 
 def _by_at_most(curve: FloorCurve, length: float) -> str:
     """Return a phrase with the largest possible improvement at a length."""
-    if curve.least is None or not curve.mean > 0.0:  # such losses may be below 0: no share of them means anything
+    if curve.least is None or not curve.mean > 0.0:  # such losses may be negative: shares of them have no meaning
         return f"had a mean loss more than {above(curve.mean - curve.at(length))} lower than the run"
     return f"been more than {above(100.0 * curve.better(length))} % better"
 

@@ -17,8 +17,8 @@ Status = Literal["waiting", "running", "finished", "failed", "interrupted"]
 Receipt = Mapping[str, float]
 
 T = TypeVar("T")
-MOST_SHOWN = 1000  # of the points of a curve, and of the events in a table
-_HUGE = 1e100  # no number of a run is larger, or smaller than its inverse; axes can still be drawn for these
+MOST_SHOWN = 1000  # points of a curve, or events in a table
+_HUGE = 1e100  # larger numbers count as missing, numbers below its inverse as 0
 
 
 def number(value: Any) -> float | None:
@@ -84,21 +84,21 @@ class RunLog:
     status: Status
     settings: Event  # the last event that started or resumed it
     points: Sequence[Point]  # the progress events
-    passes: Sequence[Point]  # the same numbers at the end of each pass
-    ends: Sequence[Point]  # and at the end of the run, with the last receipt
+    passes: Sequence[Point]  # the numbers at the end of each pass
+    ends: Sequence[Point]  # the numbers at the end of the run, with the last receipt
     other_events: Sequence[Event]  # all but progress, unchanged
     rows: int
     seconds: float
     error: str | None
     calibration: Sequence[tuple[float, float, float]]  # rows, sum of predictions, positives
     coordinates: Sequence[Receipt]
-    digests: Sequence[Mapping[str, Any]]  # of the files: name, bytes, sha256
+    digests: Sequence[Mapping[str, Any]]  # one per file: name, bytes, sha256
     receipt: Receipt  # the last one
     keeps_receipt: bool | None  # None when it was not logged
     coordinates_by: str  # how coordinates are grouped: "rows" or "gradients"
     floor: FloorCurve | None  # the last one
     rates: Receipt  # the best learning-rate scale beside the mixture; empty when not known
-    confidence: Mapping[str, Any]  # what to expect of rows to come; empty when not logged
+    confidence: Mapping[str, Any]  # expectations for future rows; empty if not logged
     residuals: ResidualSummary | None  # of a regression run
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-_LEAST_IMPROVEMENT = 1e-6  # in percent: below it the difference of two losses has too few digits for a deviance
+_LEAST_IMPROVEMENT = 1e-6  # percent: below it the difference of two losses has too few digits for a deviance
 
 
 def compared(

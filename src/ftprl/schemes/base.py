@@ -45,7 +45,7 @@ class Scheme(ABC):
     """
 
     center: bool = False
-    anchored: bool = False  # whether increments are centred at the first play (dual averaging), not at the present one
+    anchored: bool = False  # True if increments are centred at the first play (dual averaging)
 
     @property
     def family(self) -> Family | None:

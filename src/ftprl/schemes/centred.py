@@ -20,7 +20,7 @@ from ftprl.sets import ConvexSet
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
-_FACTOR = 2.0**0.25  # what makes both terms of the bound equal
+_FACTOR = 2.0**0.25  # makes both terms of the bound equal
 
 
 @final

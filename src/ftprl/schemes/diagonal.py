@@ -96,7 +96,7 @@ class Diagonal(Scheme):
             Q /= both
         else:
             np.divide(Q, both, out=Q, where=both > 0)
-        Q *= state.rate  # last: the square of a gradient times a rate may leave the range of a float
+        Q *= state.rate  # multiplied last: the square of a gradient times a rate may overflow
         return Q, DiagonalState(state.feasible, state.rate * root, G, root, state.rate)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:

@@ -18,7 +18,7 @@ from ftprl.sets import ConvexSet
 
 Vector = NDArray[np.float64]
 
-_REFRESH = 64  # rounds after which a factor is decomposed anew: its columns are then orthonormal to rounding again
+_REFRESH = 64  # rounds after which a factor is decomposed again, to make its columns orthonormal up to rounding
 
 
 @final
@@ -33,7 +33,7 @@ class FullState(SchemeState):
     s: Vector
     V: Vector  # n x rank, its columns orthonormal
     low: float  # the multiple of I in Q_{1:t}
-    age: int  # rounds since the last decomposition from the start
+    age: int  # rounds since the last dense decomposition
 
 
 @final

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_SMALL = 40  # up to this many singular values a dense decomposition is as quick
+_SMALL = 40  # up to this many singular values a dense decomposition is as fast
 _STEPS = 60
 
 
@@ -24,7 +24,7 @@ def extend_basis(B: Vector, g: Vector) -> tuple[Vector, Vector]:
     """
     h = B.T @ g
     rest = g - B @ h
-    again = B.T @ rest  # once more: what is left of a g that lies nearly in the span has lost its digits
+    again = B.T @ rest  # twice, because a g that lies nearly in the span has lost digits
     rest -= B @ again
     h += again
     size = float(np.linalg.norm(rest))
@@ -127,7 +127,7 @@ def _roots(shifted: Vector, square: Vector, low: Vector, high: Vector) -> Vector
         np.multiply(inverse, lower if len(j) == n else lower[j], out=before)
         f, sunk = 1.0 + inverse @ square, before @ square
         low[j], high[j] = np.where(f < 0, tau[j], low[j]), np.where(f > 0, tau[j], high[j])
-        size = 1.0 + np.abs(f) - 2 * sunk  # the sum of the sizes of all terms, or a little more
+        size = 1.0 + np.abs(f) - 2 * sunk  # the sum of the absolute values of all terms, or slightly more
         going = (np.abs(f) > n * _EPS * size) & (high[j] - low[j] > 2 * _EPS * np.abs(tau[j]))
         if not going.any():
             break
@@ -151,7 +151,7 @@ def _middle_way(f: Vector, before: Vector, after: Vector, d1: Vector, d2: Vector
         b = d1 * d2 * f
         root = np.sqrt(np.maximum(a * a - 4 * b * c, 0.0))
         step = np.where(a <= 0, (a - root) / (2 * c), 2 * b / (a + root))
-        single = d1 + before * d1 * d1 / (f - d1 * before)  # only the last pole, beyond which there is none
+        single = d1 + before * d1 * d1 / (f - d1 * before)  # the last root has a pole only below it
         return np.where(last, single, step)
 
 

@@ -153,7 +153,7 @@ def _split(B: Vector, W: Vector | None, v: Vector) -> tuple[Vector, Vector]:
         rest -= B @ again
         h += again
     else:
-        rest[:] = 0.0  # all of it is along some column
+        rest[:] = 0.0  # g lies in the span of the columns
     return h if W is None else W.T @ h, rest
 
 

@@ -19,7 +19,7 @@ from ftprl.solver import Conic, Solution, is_definite, keep_near, minimise_betwe
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
-_GOOD = 1e-13  # a gap below this share of what all terms of the slope can gain over the box needs no solver
+_GOOD = 1e-13  # a gap below this share of all terms' possible gains needs no solver
 _ENUMERATE = 12  # up to this dimension the 2^(n-1) corners of Fsym are tried one by one
 
 

@@ -83,7 +83,7 @@ class Ellipsoid(Frozen, ConvexSet):
 
     def _inside(self, x: Vector) -> Vector:
         """Return x, moved towards the centre if rounding (of long axes beside short ones) left it outside."""
-        for extra in (0.0, *10.0 ** np.arange(-15, -3)):  # the longer the axes, the coarser x itself is
+        for extra in (0.0, *10.0 ** np.arange(-15, -3)):  # the longer the axes, the larger the rounding of x itself
             size = float(np.linalg.norm(self.A @ (x - self.center)))
             if size <= 1.0:
                 break
@@ -192,7 +192,7 @@ class Ellipsoid(Frozen, ConvexSet):
             return self.diagonal_optimum(G)
         if GG is None:
             return None
-        top = float(np.abs(GG).max())  # squares of gradients and of lengths may each be at the end of the range
+        top = float(np.abs(GG).max())  # squares of gradients and of lengths may both be near the end of the range
         size = math.sqrt(top) * math.sqrt(float(np.trace(self.hat(GG / top))))
         return PostHoc(2 * ROOT2 * size, size / ROOT2 * self.A.T @ self.A, True)
 

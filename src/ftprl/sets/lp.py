@@ -98,7 +98,7 @@ def _on_the_sphere(p: float, lam: Vector, w: Vector, radius: float, low: Vector,
         excess = math.log(total)
         if abs(excess) <= 8 * _EPS * p or after - before <= 2 * _EPS * abs(m):
             break
-        if excess < 0 and slope.min() >= -_EPS:  # mu no longer matters: what is missing is rounding of the logarithms
+        if excess < 0 and slope.min() >= -_EPS:  # mu no longer matters: the rest is rounding of the logarithms
             break
         before, after = (m, after) if excess > 0 else (before, m)
         steep = p * float((powers * slope)[inside].sum()) / total

@@ -150,7 +150,7 @@ def _by_knots(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near
         knots = np.concatenate((want - lam * lo, np.where(weighted, want - lam * hi, want)))
     knots = np.sort(knots[np.isfinite(knots)])
     low, high = 0, len(knots)
-    while low < high:  # the first knot at which the sum has fallen to the total
+    while low < high:  # find the first knot at which the sum is at most the total
         mid = (low + high) // 2
         if plays(knots[mid]).sum() > total:
             low = mid + 1
@@ -159,7 +159,7 @@ def _by_knots(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near
     at = float(knots[low]) if low < len(knots) else math.inf
     before = float(knots[low - 1]) if low else -math.inf
     loose = ~weighted & (want == at)
-    if loose.any():  # at this very multiplier they may take any share, if those of all others leave one
+    if loose.any():  # at this multiplier they may take any share that the others leave
         x = plays(at)
         rest = total - float(x[~loose].sum())
         if rest <= float(hi[loose].sum()):

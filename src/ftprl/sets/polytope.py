@@ -351,7 +351,7 @@ class Polytope(Frozen, ConvexSet):
         C, center = self.C @ basis, np.zeros(k)
         keep = np.linalg.norm(C, axis=1) > 1e-12
         C, d = C[keep], (self.d - self.C @ self._center)[keep]
-        for _ in range(2):  # the second time around the mean of the corners, which lies well inside a long set too
+        for _ in range(2):  # the second time around the mean of the corners, well inside a long set too
             center = _corners(C, d, center).mean(axis=0)
         corners = _corners(C, d, center)
         return np.asarray(self._center + corners @ basis.T)

@@ -13,7 +13,7 @@ Mask = NDArray[np.bool_]
 _TIE = 1e-10  # weight of the distance from the last point, relative to the largest curvature
 _PIVOTS = 60
 _PASSES = 8
-_PATIENCE = 5  # block pivots without progress before one coordinate at a time is moved
+_PATIENCE = 5  # block pivots without progress before single coordinates are moved
 
 
 def minimise_between(H: Vector, z: Vector, low: Vector, high: Vector, near: Vector) -> tuple[Vector, float] | None:

@@ -13,9 +13,9 @@ from ftprl import psd
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
-Span = tuple[Vector, Vector]  # the least and the largest value of each variable on the set
+Span = tuple[Vector, Vector]  # the smallest and the largest value of each variable on the set
 
-TIGHT = 1e-12  # relative feasibility of the rows that a solver's answer must have to be taken
+TIGHT = 1e-12  # relative feasibility of its rows that a solver's answer must have
 ROUNDING = 1e-15  # relative feasibility of every play
 
 

@@ -157,7 +157,7 @@ def _solve(M: Vector, right: Vector) -> Vector:
         from scipy.linalg.lapack import dpotrf, dpotrs
 
     factor, failed = dpotrf(M, clean=0)
-    if not failed and float(np.diagonal(factor).min()) > 1e-6:  # the diagonal of M is 1: no direction is lost
+    if not failed and float(np.diagonal(factor).min()) > 1e-6:  # the diagonal of M is 1, so no direction is lost
         return np.asarray(dpotrs(factor, right)[0])
     values, turn = np.linalg.eigh(M)
     values = np.maximum(values, 1e-15 * max(float(values[-1]), 1e-300))

@@ -12,11 +12,11 @@ from ftprl.solver.engines import solve_linear
 from ftprl.solver.simplex import Corners, End
 
 Vector = NDArray[np.float64]
-Ends = list[End | None]  # one for each of the 2n ends; None: no end
+Ends = list[End | None]  # one for each of the 2n ends; None for an unbounded one
 
-WALK_DIM = 10  # below this dimension a program from the start is as quick
-_LOST = 1e-13  # of a side: what rounding takes below this is as good as nothing
-_THIN = 1e-4  # a side below this share of its unit is solved again, in units of what was found
+WALK_DIM = 10  # below this dimension separate programs are as fast
+_LOST = 1e-13  # share of a side below which rounding errors are ignored
+_THIN = 1e-4  # a side below this share of its unit is solved again, in its own units
 
 
 def axis_bounds(conic: Conic) -> Span:

@@ -25,7 +25,7 @@ PSD = NDArray[np.float64]
 
 _WARM_STEPS, _POLISH_STEPS = 15, 15
 _VERTEX_STEPS = 1000
-_ENOUGH = 1e-8  # a relative gap beyond this sends a quadratic program on to the next solver
+_ENOUGH = 1e-8  # a larger relative gap sends a quadratic program to the next solver
 
 
 class Describable(Protocol):
@@ -114,7 +114,7 @@ class Scaled:
         middle = low + (high - low) / 2 if finite.all() else np.where(finite, low + wide / 2, near)
         unit = wide if wide[wide.argmin()] > 0 else np.where(wide > 0, wide, float(wide.max(initial=0.0)) or 1.0)
         made = Scaled(feasible, middle, unit, ((low - middle) / unit, (high - middle) / unit))
-        if finite.all():  # it does not depend on `near`: remembered with the set's rows
+        if finite.all():  # it does not depend on `near`, so it is stored with the set's rows
             conic.__dict__["_scaled"] = made
         return made
 
@@ -159,7 +159,7 @@ class Scaled:
             return y
         inside = self._start
         slack = np.maximum(conic.d - conic.C @ inside, 0.0)
-        bad = (over > ROUNDING) & (slack > TIGHT)  # no move mends a row that the start meets with equality
+        bad = (over > ROUNDING) & (slack > TIGHT)  # no move corrects a row that the start meets with equality
         share = float((over[bad] / (over[bad] + slack[bad])).max(initial=0.0)) * (1 + 4 * ROUNDING)
         return inside + (1.0 - min(share, 1.0)) * (y - inside)
 
@@ -284,7 +284,7 @@ class _Task:
         x = points[best]
         if not self.magnitude.size:
             x = keep_near(self.scaled.feasible, self.H, self.z, x, self.near)
-            if self.scaled.feasible.closed_form(psd.zero()):  # the best point along a slope is exact: measure with it
+            if self.scaled.feasible.closed_form(psd.zero()):  # `vertex` is exact
                 return Solution(x, self.scaled.feasible.gap(self.H, self.z, x))
         G, h, _ = self.conic.stacked
         w = self._at(x, pairs[best].w)

@@ -10,13 +10,13 @@ from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
-Goal = tuple[int, float]  # (i, sign): where sign·x_i is least
+Goal = tuple[int, float]  # (i, sign): minimise sign·x_i
 End = tuple[Vector, Vector]  # a corner, and the multipliers of all rows that prove it
 
-_TINY = 1e-11  # a price or a slope below this is none: rows have length 1
-_NONE = 1e-200  # a slack of 0 by which one may divide
-_FRESH = 400  # pivots after which the basis is inverted anew
-_STALLED = 200  # pivots without a move after which a walk is given up
+_TINY = 1e-11  # smaller prices and slopes count as 0, because rows have length 1
+_NONE = 1e-200  # replaces a slack of 0 in divisions
+_FRESH = 400  # pivots after which the basis is inverted again
+_STALLED = 200  # pivots without a move after which a walk is abandoned
 _PIVOTS = 50  # per dimension
 
 
@@ -46,7 +46,7 @@ class Corners:
         if len(first) < self.equalities:
             return False
         rest = near[self.equalities :]
-        if self.equalities:  # what the equalities leave of the other rows
+        if self.equalities:  # project the other rows on the equalities' null space
             basis = np.linalg.qr(self.rows[first].T)[0]
             left = self.rows[rest] - (self.rows[rest] @ basis) @ basis.T
         else:
