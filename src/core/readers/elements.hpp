@@ -25,7 +25,8 @@ public:
     using CellParser::CellParser;
 
 protected:
-    // The hashes of "a." with the beginning of an element's name, and of the first positions.
+    // The hash of "a.", with which names of elements begin, and the hashes of "a.0", "a.1" and so on for the first
+    // positions.
     struct ElementReader {
         std::string name;
         std::uint64_t start;   // of the hashes
