@@ -1,4 +1,4 @@
-"""What all tests share: the examples of Hypothesis, threads of linear algebra, and how the process answers Ctrl-C."""
+"""Settings of all tests: the examples of Hypothesis, threads of linear algebra, and the handling of Ctrl-C."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 # takes up to ten times as long as the product. NumPy reads this when it is imported, after this file.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# The same examples in every run, and no failure because other work slows the machine down.
+# Equal examples in every run, and no failure because other work slows the machine down.
 settings.register_profile(
     "suite", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -17,7 +17,7 @@ settings.load_profile("suite")
 
 
 def pytest_configure() -> None:
-    """Answer Ctrl-C as a terminal's process does, also where a shell in the background has the signal ignored.
+    """Handle Ctrl-C as a process in a terminal does, even if a background shell has set the signal to be ignored.
 
     Python installs no handler for an ignored signal, and child processes would ignore it, too.
     """

@@ -1,4 +1,4 @@
-"""Documentation runs: the Python blocks and commands of README and docs, the examples, and the build of the site."""
+"""Documentation runs: Python blocks and commands of README and docs, examples, and the build of the site."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def commands(page: Path) -> list[tuple[list[str], list[str]]]:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.name)
 def test_commands_run_and_print_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shown line stands in the output, in order; `...` stands for anything."""
+    """Shown lines occur in the output, in order; `...` matches any text."""
     monkeypatch.chdir(tmp_path)
     for (program, *args), shown in commands(page):
         assert program == "ftprl"
@@ -78,7 +78,7 @@ def test_commands_run_and_print_what_is_shown(page: Path, tmp_path: Path, monkey
 
 
 def receipts(page: Path) -> list[tuple[str, str]]:
-    """The receipts that a page shows besides those of its commands: the name of a data file, and the text.
+    """Return the receipts shown on a page besides those of its commands: the name of a data file, and the text.
 
     A comment before the block names the file: <!-- receipt of criteo80k.vw.gz -->.
     """
@@ -87,7 +87,7 @@ def receipts(page: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if receipts(p)], ids=lambda p: p.name)
 def test_receipts_are_those_of_the_data(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answers are made by this test: one pass with default settings."""
+    """Receipts shown on a page equal receipts of one pass with default settings, made here."""
     monkeypatch.chdir(tmp_path)
     for name, shown in receipts(page):
         model = ftprl.train(real(name), receipt=True, output="m").model
@@ -129,7 +129,7 @@ def test_docstring_examples(name: str) -> None:
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """`mkdocs build --strict`: every link and every name of the API pages is known; skipped without the extra docs."""
+    """`mkdocs build --strict` knows every link and every name of the API pages; skipped without the extra docs."""
     pytest.importorskip("material")
     pytest.importorskip("mkdocstrings")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
@@ -169,7 +169,7 @@ def test_the_gallery_shows_every_example() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_examples_use_public_names_only(path: Path) -> None:
-    """`from ftprl import X` with X public, or a public name of a public module."""
+    """Examples import only public names: `from ftprl import X`, or a public name of a public module."""
     import ast
 
     modules = {"adversaries", "baselines", "data", "losses", "schemes", "sets"}

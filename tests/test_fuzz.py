@@ -1,4 +1,4 @@
-"""The fuzz targets in the suite: the corpus, a short run with a fixed seed, and proof that a finding is found."""
+"""The fuzz targets: the corpus, a short run with a fixed seed, and a test that a planted fault is found."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_short_run_of_the_python_targets(name: str, count: int, tmp_path: Path
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_a_short_run_of_the_driver(tmp_path: Path) -> None:
-    # In one test, so that one worker compiles the driver.
+    # One test for all, so that one worker compiles the driver.
     driver = run.build_driver("quick")
     for name in run.NATIVE_TARGETS:
         command = [driver, "--target", name, "--executions", "800", "--seconds", "60", "--seed", "20100"]

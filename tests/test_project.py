@@ -1,4 +1,4 @@
-"""Rules of the project as tests: style, types, order of imports, public names, dependencies, cost of importing."""
+"""Rules of the project: style, types, import order, public names, dependencies, cost of importing."""
 
 import ast
 import importlib.metadata
@@ -26,7 +26,7 @@ def assert_succeeds(*command: str | Path) -> None:
 
 
 def python(code: str) -> str:
-    """What a fresh interpreter prints; it may write bytecode, since a user's interpreter would have it."""
+    """Return the output of a fresh interpreter, which may write bytecode as a user's would."""
     env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
@@ -49,7 +49,7 @@ def test_order_of_imports() -> None:
 
 
 def test_every_dependency_is_imported() -> None:
-    """A hard dependency that no module of src imports would only make the installation longer."""
+    """A required dependency that no module of src imports would only make installation longer."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.match(r"[A-Za-z0-9_-]+", line)[0] for line in project["dependencies"]}  # type: ignore[index]
     sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
@@ -64,7 +64,7 @@ PUBLIC = r"_core|_repr_\w+_"  # the compiled core, and what notebooks ask an obj
 
 
 def private_names(tree: ast.AST) -> set[str]:
-    """Names with a leading underscore that a test takes from a module or a class of ftprl, the compiled core aside."""
+    """Return names with a leading underscore that a test takes from ftprl, except from the compiled core."""
     imported: set[str] = set()
     taken: set[str] = set()
     for node in ast.walk(tree):
@@ -96,8 +96,8 @@ def test_tests_use_public_names_only(path: Path) -> None:
     assert private_names(ast.parse(path.read_text())) == set()
 
 
-# Where a module is tested that has no test module of its own name: for a single module, or for a whole package whose
-# modules are tested together, through what the package exports.
+# The test modules of modules without a test module of their own name: single modules, or whole packages that are tested
+# together through their exports.
 TESTED_TOGETHER = {
     "baselines": "unit/baselines, laws/test_related_bounds.py",
     "bounds": "unit/bounds, theory/test_certificates.py, theory/test_strong_theorem.py",
@@ -139,7 +139,7 @@ def is_tested(module: str) -> bool:
 
 
 def test_unit_tests_mirror_the_package() -> None:
-    """src/ftprl/a/b.py is tested in tests/unit/a/test_b.py, or where the table above says."""
+    """src/ftprl/a/b.py is tested in tests/unit/a/test_b.py, or in the place that the table above names."""
     modules = {p.relative_to(PACKAGE).with_suffix("").as_posix() for p in PACKAGE.rglob("*.py") if p.name[0] != "_"}
     packages = {module.split("/")[0] for module in modules}
     assert {module for module in modules if not is_tested(module)} == set()
@@ -198,7 +198,7 @@ def test_public_name_resolves(name: str) -> None:
 
 def test_no_other_public_name() -> None:
     assert {name for name in dir(ftprl) if name[0] != "_"} == set(ftprl.__all__)
-    # What dir() hides may be a helper from elsewhere or a loaded submodule, but nothing that ftprl defines.
+    # A name that dir() hides may be a helper from elsewhere or a loaded submodule, but not defined by ftprl.
     own = {n for n, v in vars(ftprl).items() if n[0] != "_" and getattr(v, "__module__", "").startswith("ftprl")}
     assert own <= set(ftprl.__all__)
 
@@ -221,7 +221,7 @@ def test_import_loads_nothing_heavy() -> None:
 
 def test_import_costs_at_most_twice_numpy() -> None:
     def cost(module: str) -> float:
-        # Processor time, the best of several, taken in turns: what other programs do must not count.
+        # Processor time, the best of several runs in turns, so that other programs do not matter.
         return float(python(f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"))
 
     rounds = [(cost("ftprl"), cost("numpy")) for _ in range(7)]
@@ -230,7 +230,7 @@ def test_import_costs_at_most_twice_numpy() -> None:
 
 
 def test_wheels_and_the_conda_recipe_follow_the_project() -> None:
-    """cibuildwheel builds for the versions of Python that are declared; conda's packages are the dependencies."""
+    """cibuildwheel builds for the declared versions of Python, and conda's packages equal the dependencies."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     declared = re.findall(r"Python :: 3\.(\d+)", "\n".join(project["project"]["classifiers"]))
     assert project["tool"]["cibuildwheel"]["build"] == [f"cp3{minor}-*" for minor in declared]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ftprl.training.live import ProgressBar
     from ftprl.training.run import Run
 
-# Where each public name lives: it is imported when it is first used, so that `import ftprl` stays cheap.
+# The module of each public name. A name is imported on first use, so that `import ftprl` stays cheap.
 _NAMES = {
     "ftprl.bandit": ("TwoPointGame",),
     "ftprl.bounds": ("Certificate", "Ledger"),
@@ -81,6 +81,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name or module on first use, so that `import ftprl` stays cheap."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _MODULES:
@@ -89,4 +90,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Return the public names."""
     return [*__all__, "__version__"]

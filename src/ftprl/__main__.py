@@ -1,4 +1,4 @@
-"""`python -m ftprl` is `ftprl`."""
+"""Run the command line: `python -m ftprl` equals `ftprl`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are written: complete or not at all, by one run at a time, and never over what is read."""
+"""Output files that are complete or absent, written by one run at a time, and never over an input."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any, BinaryIO
 
 from ftprl.errors import InvalidInput
 
-_LONGEST_NAME = 200  # of a file name that has to fit into a longer one
+_LONGEST_NAME = 200  # longest file name from which other, longer names are built
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
 def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
-    """Raise before any work is done if the output file could not be written afterwards."""
+    """Raise InvalidInput before any work is done if the output file could not be written afterwards."""
     if path is None:
         return
     folder = Path(path).resolve().parent
@@ -32,7 +32,7 @@ def check_target(name: str, path: str | os.PathLike[str] | None) -> None:
 def check_apart(
     targets: Mapping[str, Any], others: Mapping[str, Any], allowed: Collection[frozenset[str]] = ()
 ) -> None:
-    """Raise if an output file is also an input or another output; pairs in `allowed` may be the same file.
+    """Raise InvalidInput if an output file is also an input or another output; pairs in `allowed` may be one file.
 
     Links are followed, and files with several names (hard links) are compared by their inode. Standard input is 0.
     """
@@ -49,7 +49,7 @@ def check_apart(
 
 
 def _identity(path: Any) -> object:
-    """What is the same for all names of a file; None for a pipe or a device, which several may use."""
+    """Return a value that is equal for all names of a file; None for a pipe or a device, which several may use."""
     try:
         status = os.stat(path)
     except OSError:
@@ -58,6 +58,7 @@ def _identity(path: Any) -> object:
 
 
 def _is_special(path: str) -> bool:
+    """Return True for an existing path that is not a regular file, such as a pipe or a device."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
@@ -66,10 +67,11 @@ def _is_special(path: str) -> bool:
 
 @contextmanager
 def reserved(targets: Mapping[str, str | os.PathLike[str] | None]) -> Iterator[None]:
-    """Keep other runs from writing these files, each under the name of its option; raises if one is taken.
+    """Keep other runs from writing these files, each under the name of its option; raise InvalidInput if one is
+    locked.
 
-    A lock is on the empty file `.NAME.lock` beside the target and ends with the process, however that ends. A file
-    that a killed process leaves behind means nothing: the next run takes it over and removes it.
+    The lock is on the empty file `.NAME.lock` beside the target and ends with the process, however that ends. A lock
+    file left by a killed process is not locked: the next run takes it over and removes it.
     """
     with ExitStack() as stack:
         seen: set[Path] = set()
@@ -86,6 +88,7 @@ def reserved(targets: Mapping[str, str | os.PathLike[str] | None]) -> Iterator[N
 
 
 def _taken(name: str, path: str | os.PathLike[str]) -> InvalidInput:
+    """Return the error for a file that another run is writing."""
     return InvalidInput(
         f"{name} needs a file that no other run writes, got {os.fspath(path)!r}, which another run is writing; wait"
         " until that ends, or name another.",
@@ -94,13 +97,16 @@ def _taken(name: str, path: str | os.PathLike[str]) -> InvalidInput:
 
 
 def lock_file(handle: int, name: str, path: str | os.PathLike[str]) -> None:
-    """Lock an open file until it is closed; raises if another run has it. `name` is the option that named it."""
+    """Lock an open file until it is closed; raise InvalidInput if another run has it.
+
+    `name` is the option that named the file.
+    """
     if _try_lock(handle) is False:
         raise _taken(name, path)
 
 
 def _try_lock(handle: int) -> bool | None:
-    """Whether a lock could be taken; None where the file system has none."""
+    """Return True if the lock was acquired, False if another run has it, None if the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -111,7 +117,7 @@ def _try_lock(handle: int) -> bool | None:
 
 
 def _lock_beside(lock: Path, taken: InvalidInput) -> int | None:
-    """A lock on a file that is made for it; None where there are no locks, or where another user has left the file."""
+    """Create and lock a file; return None if locks are not supported or another user owns the file."""
     while True:
         try:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -127,11 +133,11 @@ def _lock_beside(lock: Path, taken: InvalidInput) -> int | None:
             return None
         if not is_locked:
             raise taken
-        # It was removed by a run that ended just now: make another.
+        # A run that ended just now removed it: make another.
 
 
 def _is_named(handle: int, path: Path) -> bool:
-    """Whether an open file is the one that a path names."""
+    """Return True if an open file is the one at this path."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
     except OSError:
@@ -139,13 +145,14 @@ def _is_named(handle: int, path: Path) -> bool:
 
 
 def _unlock(handle: int, lock: Path) -> None:
+    """Remove a lock file and close it."""
     with suppress(OSError):
         os.unlink(lock)
     os.close(handle)
 
 
 def beside(path: str | os.PathLike[str], kind: str) -> Path:
-    """The hidden file `.NAME.kind` in the folder of a file.
+    """Return the path of the hidden file `.NAME.kind` in the folder of a file.
 
     >>> beside("/tmp/model", "lock").name
     '.model.lock'
@@ -155,7 +162,7 @@ def beside(path: str | os.PathLike[str], kind: str) -> Path:
 
 
 def _stem(target: Path) -> str:
-    """The name of a target, or a digest of a long one: other names are made of it."""
+    """Return the file name, or a digest if it is long, since other names are built from it."""
     name = target.name
     if len(os.fsencode(name)) <= _LONGEST_NAME:
         return name
@@ -171,8 +178,8 @@ def _stem(target: Path) -> str:
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file that replaces `path` once it is complete and synced; after an error it is removed.
 
-    Symbolic links and permissions are kept; a pipe or a device is written directly. What killed processes have left of
-    the same target is removed first.
+    Symbolic links and permissions are kept; a pipe or a device is written directly. Temporary files that killed
+    processes left for this target are removed first.
     """
     target = Path(path).resolve()
     if _is_special(str(target)):
@@ -203,29 +210,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _complete(handle: int, target: Path) -> None:
-    """Give a file the permissions of the one it replaces, and see it written to the disk."""
+    """Copy the permissions of the replaced file to the new one and sync it to disk."""
     if target.exists():
         os.fchmod(handle, stat.S_IMODE(target.stat().st_mode))
     os.fsync(handle)
 
 
 def unnamed_file(folder: Path) -> tuple[int, str] | None:
-    """A file without a name (O_TMPFILE), which vanishes if the process is killed; None where this is not supported."""
+    """Open a file without a name (O_TMPFILE), which vanishes if the process is killed; None if not supported."""
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
         return None
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except OSError:  # not supported by this file system
         return None
-    _try_lock(handle)  # before it has a name
+    _try_lock(handle)  # lock it before it has a name
     return handle, ""
 
 
 def _linked(handle: int, target: Path) -> tuple[int, str]:
-    """Give a file without a name a name beside its target; where that fails, a copy of it."""
+    """Give a file without a name a name beside its target; where that fails, copy it."""
     name = _part_name(target)
     try:
-        # An absolute path needs no folder, but only with one does Python follow the link.
+        # An absolute path needs no folder, but Python follows the link only if one is passed.
         os.link(f"/proc/self/fd/{handle}", name, src_dir_fd=handle, follow_symlinks=True)
         return handle, name
     except OSError:
@@ -246,21 +253,22 @@ def _linked(handle: int, target: Path) -> tuple[int, str]:
 
 
 def _part_name(target: Path) -> str:
+    """Return a fresh name for a temporary file beside the target."""
     return str(target.parent / f".{_stem(target)}.{os.urandom(4).hex()}.part")
 
 
 def _named_file(target: Path) -> tuple[int, str]:
-    """A file beside the target with a name of its own; locked, so that nobody takes it for one of a killed process."""
+    """Create a temporary file beside the target, locked so that no other run takes it for a stale one."""
     while True:
         name = _part_name(target)
         handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         if _try_lock(handle) is None or _is_named(handle, Path(name)):
             return handle, name
-        os.close(handle)  # somebody took it for stale before it was locked
+        os.close(handle)  # another process took it for stale before it was locked
 
 
 def _remove_stale_parts(target: Path) -> None:
-    """Remove what processes that were killed have left of a target: parts that nobody has locked."""
+    """Remove unlocked temporary files that killed processes left for a target."""
     mine = re.compile(re.escape(f".{_stem(target)}.") + r"[0-9a-f]{8}\.part")
     with suppress(OSError):
         for name in os.listdir(target.parent):
@@ -269,6 +277,7 @@ def _remove_stale_parts(target: Path) -> None:
 
 
 def _remove_if_stale(part: Path) -> None:
+    """Remove a temporary file unless another process has locked it."""
     with suppress(OSError):
         handle = os.open(part, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
@@ -279,10 +288,10 @@ def _remove_if_stale(part: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """See a new name written to the disk, where a folder can be synced."""
+    """Sync a folder to disk, so that a new name in it survives a crash; ignored where folders cannot be synced."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # it may be written but not read
+    except OSError:  # the folder may be writable but not readable
         return
     try:
         os.fsync(handle)

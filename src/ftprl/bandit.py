@@ -1,4 +1,4 @@
-"""Two-point bandit feedback: losses at two points near the play in the place of a gradient."""
+"""Two-point bandit feedback: losses at two points near the play instead of a gradient."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Vector = NDArray[np.float64]
 
 @final
 class TwoPointGame:
-    """A game without gradients: ask for the losses at the two `points`, then `observe(first, second)`.
+    """A game without gradients: measure the losses at the two `points`, then call `observe(first, second)`.
 
-    The points are y + step v and y - step v, v a random direction of length 1, drawn anew in every round. The learner
-    gets d/(2 step) (first - second) v, which in expectation is the gradient of a smoothed loss; d is the dimension of
-    the set. So that both points lie in F, y is the learner's play drawn towards `center`, around which F contains
+    The points are y + step v and y - step v, with v a fresh random direction of length 1 in every round. The learner
+    receives d/(2 step) (first - second) v, in expectation the gradient of a smoothed loss; d is the dimension of the
+    set. So that both points lie in F, y is the learner's play moved towards `center`, around which F contains
     everything within `inner` (default: from the set's inner box).
 
     `lipschitz` is the largest slope of a loss: |f(x) - f(y)| <= lipschitz |x - y|. The bounds of the certificate then
@@ -74,26 +74,27 @@ class TwoPointGame:
 
     @property
     def rounds(self) -> int:
-        """How many rounds have been observed."""
+        """Return the number of observed rounds."""
         return self._game.rounds
 
     @property
     def total_loss(self) -> float:
-        """The total loss: the mean of the two points' losses, over all rounds."""
+        """Return the total loss over all rounds; the loss of a round is the mean at its two points."""
         return self._total_loss
 
     @property
     def x(self) -> Vector:
-        """y, the point between the two."""
+        """Return y, the point between the two."""
         return self.center + self._shrink * (self._game.x - self.center)
 
     @property
     def _shrink(self) -> float:
+        """Return the factor by which plays are moved towards the centre."""
         return 1.0 - self.step / self.inner
 
     @property
     def direction(self) -> Vector:
-        """v, of length 1: a function of the seed and the round alone."""
+        """Return v, a direction of length 1 that depends only on the seed and the round."""
         draw = np.random.default_rng((self.seed, self.rounds)).normal(size=self._basis.shape[1])
         v = self._basis @ draw
         size = float(np.linalg.norm(v))
@@ -101,12 +102,12 @@ class TwoPointGame:
 
     @property
     def points(self) -> tuple[Vector, Vector]:
-        """The two points at which to measure the loss of this round."""
+        """Return the two points at which to measure the loss of this round."""
         x, v = self.x, self.step * self.direction
         return x + v, x - v
 
     def observe(self, first: float, second: float) -> None:
-        """The losses at the two `points`. Bad input raises and changes nothing."""
+        """Record the losses at the two `points`; bad input raises InvalidInput and changes nothing."""
         a, b = check.number("first", first), check.number("second", second)
         if abs(a - b) > 2 * self.step * self.lipschitz * (1 + 1e-9) + 1e-12 * (abs(a) + abs(b)):
             slope = abs(a - b) / (2 * self.step)
@@ -118,10 +119,11 @@ class TwoPointGame:
         self._total_loss += (a + b) / 2
 
     def certificate(self, *, best_loss: float | None = None) -> Certificate:
-        """The learner's certificate for the estimated gradients, its bounds raised by what the two points add.
+        """Return the learner's certificate for the estimated gradients, with bounds raised by the cost of two
+        points.
 
-        `regret` is that of the estimates. `true_regret`, with the total loss of the best fixed point as `best_loss`, is
-        that of the points; the bounds are above it in expectation, not in every draw.
+        `regret` is the regret of the estimates. `true_regret`, which needs the total loss of the best fixed point as
+        `best_loss`, is the regret of the points; the bounds exceed it in expectation, not in every draw.
         """
         made = self._game.certificate()
         bias = self._bias()
@@ -131,6 +133,7 @@ class TwoPointGame:
         )
 
         def plus(value: float | None) -> float | None:
+            """Return the bound plus the bias, or None if the bound is unknown."""
             return None if value is None else value + bias
 
         true = None if best_loss is None else self._total_loss - check.number("best_loss", best_loss)
@@ -151,7 +154,7 @@ class TwoPointGame:
         )
 
     def _bias(self) -> float:
-        """T lipschitz step (2 + R/inner): smoothing, the two points, and the shrinking towards the centre."""
+        """Return T lipschitz step (2 + R/inner), for the smoothing, the two points and the shift towards the centre."""
         low, high = self.learner.feasible.bounds()
         box = float(np.linalg.norm(np.maximum(high - self.center, self.center - low)))
         reach = min(box, self.learner.feasible.diameter())
@@ -159,7 +162,7 @@ class TwoPointGame:
 
 
 def _directions(feasible: ConvexSet) -> Vector:
-    """An orthonormal basis of the directions in which F extends, in columns."""
+    """Return an orthonormal basis of the directions in which F extends, one per column."""
     moves = feasible.widths() > 0
     seen = np.array([np.where(moves, feasible.tangent(e), 0.0) for e in np.diag(moves.astype(np.float64))])
     # y is a difference of points of F only if y·g = y·tangent(g) for every g.
@@ -168,14 +171,14 @@ def _directions(feasible: ConvexSet) -> Vector:
 
 
 def _inside(feasible: ConvexSet, basis: Vector, center: ArrayLike | None, inner: float | None) -> tuple[Vector, float]:
-    """A point and a radius: what F contains around it, as given or from its inner box."""
+    """Return a point and a radius within which F contains everything around it, as given or from its inner box."""
     if center is not None or inner is not None:
         point = feasible.start() if center is None else check.vector("center", center, feasible.dim)
         if inner is None:
             raise InvalidInput("TwoPointGame needs inner= with center=, got center= alone; pass the radius too.")
         if not feasible.contains(point):
             raise InvalidInput(f"center needs a point of {feasible!r}, got one outside; pass one inside.")
-        return point, _believed(feasible, basis, point, check.positive("inner", inner))
+        return point, _checked_radius(feasible, basis, point, check.positive("inner", inner))
     box = feasible.inner_box()
     if box is None:
         raise InvalidInput(
@@ -188,8 +191,8 @@ def _inside(feasible: ConvexSet, basis: Vector, center: ArrayLike | None, inner:
     return (box.lower + box.upper) / 2, float(wide[moves].min()) / 2
 
 
-def _believed(feasible: ConvexSet, basis: Vector, point: Vector, inner: float) -> float:
-    """A radius of the user's, refused where a vertex shows that F does not reach so far along an axis."""
+def _checked_radius(feasible: ConvexSet, basis: Vector, point: Vector, inner: float) -> float:
+    """Return the user's radius; raise InvalidInput if a vertex shows that F ends earlier along an axis."""
     for axis in np.eye(feasible.dim):
         for g in (basis @ (basis.T @ axis), -(basis @ (basis.T @ axis))):
             size, distance = float(np.linalg.norm(g)), float(g @ (point - feasible.vertex(g)))

@@ -1,4 +1,4 @@
-"""Input validation of the public API: each function returns a clean value or raises an error of one line."""
+"""Input validation of the public API: each function returns a clean value or raises InvalidInput with one line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def frozen(a: Vector) -> Vector:
 
 
 def _is_masked(value: object) -> bool:
-    """Whether it is a masked array; numpy.ma takes long to import, and without it there can be none."""
+    """Return True for a masked array; numpy.ma is slow to import, and unless it is imported there are none."""
     module = sys.modules.get("numpy.ma")
     return module is not None and isinstance(value, module.MaskedArray)
 
 
 def array(name: str, value: ArrayLike) -> Vector:
-    """`value` as a fresh float64 array."""
+    """Return `value` as a new float64 array."""
     try:
         raw = np.asarray(value)
         if value is None or raw.dtype.kind not in "biufO" or _is_masked(value):
@@ -41,7 +41,7 @@ def array(name: str, value: ArrayLike) -> Vector:
 
 
 def finite(name: str, a: Vector) -> Vector:
-    """Raise on NaN or infinity, with the position of the first."""
+    """Return `a`; raise InvalidInput at the first NaN or infinity, with its position."""
     if not np.isfinite(a).all():
         where = np.argwhere(~np.isfinite(a))[0]
         at = "[" + ",".join(str(int(i)) for i in where) + "]" if a.ndim else ""
@@ -52,7 +52,11 @@ def finite(name: str, a: Vector) -> Vector:
 
 
 def vector(name: str, value: ArrayLike, dim: int | None = None) -> Vector:
-    """`value` as a finite vector, of length `dim` unless that is None."""
+    """Return `value` as a finite vector, of length `dim` unless `dim` is None.
+
+    >>> vector("g", [1, 2])
+    array([1., 2.])
+    """
     a = array(name, value)
     if a.ndim != 1 or (dim is not None and a.shape[0] != dim):
         want = "a vector" if dim is None else f"a vector of length {dim}"
@@ -61,7 +65,7 @@ def vector(name: str, value: ArrayLike, dim: int | None = None) -> Vector:
 
 
 def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Vector:
-    """`value` as a finite matrix, with `columns` columns unless that is None."""
+    """Return `value` as a finite matrix, with `columns` columns unless `columns` is None."""
     a = array(name, value)
     if a.ndim != 2 or (columns is not None and a.shape[1] != columns):
         want = "a matrix" if columns is None else f"a matrix with {columns} columns"
@@ -70,7 +74,7 @@ def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Vector:
 
 
 def number(name: str, value: float) -> float:
-    """`value` as a finite float."""
+    """Return `value` as a finite float."""
     a = array(name, value)
     if a.ndim:
         raise InvalidInput(f"{name} needs a single number, got shape {a.shape}; pass a float.")
@@ -78,14 +82,18 @@ def number(name: str, value: float) -> float:
 
 
 def instance(name: str, value: object, kind: type) -> None:
-    """Raise unless `value` is an instance of `kind`."""
+    """Raise InvalidInput unless `value` is an instance of `kind`."""
     if not isinstance(value, kind):
         shown = " ".join(repr(value).split())[:60]
         raise InvalidInput(f"{name} needs a {kind.__name__}, got {shown}; pass one.")
 
 
 def positive(name: str, value: float, *, zero: bool = False) -> float:
-    """`value` as a finite float above 0 (or at least 0)."""
+    """Return `value` as a finite float above 0, or at least 0 with `zero`.
+
+    >>> positive("rate", 0.1)
+    0.1
+    """
     v = number(name, value)
     if v < 0 or (v == 0 and not zero):
         rule = "of at least 0" if zero else "above 0"
@@ -94,7 +102,12 @@ def positive(name: str, value: float, *, zero: bool = False) -> float:
 
 
 def dimension(name: str, value: int) -> int:
-    """`value` as a whole number of at least 1."""
+    """Return `value` as a whole number of at least 1.
+
+    >>> dimension("dim", 0)
+    Traceback (most recent call last):
+    ftprl.errors.InvalidInput: dim needs a whole number of at least 1, got 0; pass a larger one.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidInput(f"{name} needs a whole number of at least 1, got {value!r}; pass a larger one.")
     return int(value)
@@ -104,7 +117,7 @@ _REFINE_DIM = 128  # extended precision is slow
 
 
 def invertible(name: str, value: ArrayLike) -> tuple[Vector, Vector]:
-    """A square invertible matrix and its inverse."""
+    """Return a square invertible matrix and its inverse, both read-only."""
     A = matrix(name, value)
     if A.shape[0] != A.shape[1]:
         raise InvalidInput(f"{name} needs a square matrix, got shape {A.shape}; pass an invertible n x n one.")
@@ -117,9 +130,10 @@ def invertible(name: str, value: ArrayLike) -> tuple[Vector, Vector]:
 
 
 def _refined_inverse(A: Vector) -> Vector:
-    """The inverse; of a matrix of moderate size with one Newton step in extended precision.
+    """Return the inverse, refined for moderate sizes by one Newton step in extended precision.
 
-    A plain inverse is wrong by the condition times the rounding, and sets are checked by A but measured by the inverse.
+    The error of a plain inverse is the condition number times the rounding, and sets are checked by A but measured by
+    its inverse.
     """
     X = np.asarray(np.linalg.inv(A), dtype=np.float64)
     if len(A) > _REFINE_DIM:

@@ -22,38 +22,38 @@ class FtprlError(Exception):
 
 
 class InvalidInput(FtprlError, ValueError):
-    """An argument is not valid; the message has the value, what was expected and what to do."""
+    """An invalid argument; the message has the value, the expected values and what to do."""
 
 
 class BadFormat(FtprlError, ValueError):
-    """A data file does not conform to its format."""
+    """A data file that does not conform to its format."""
 
 
 class BadModel(FtprlError, ValueError):
-    """A model file is damaged or is not a model."""
+    """A model file that is damaged, or a file that is no model."""
 
 
 class Unsupported(FtprlError):
-    """This combination is not available; the message names one that is."""
+    """A combination that is not available; the message names one that is."""
 
 
 class MissingExtra(FtprlError, ImportError):
-    """An optional package is not installed; the message names the extra of ftprl that has it."""
+    """An optional package that is not installed; the message names the extra of ftprl that installs it."""
 
 
 class OutOfMemory(FtprlError, MemoryError):
-    """A table, or a part of the data, does not fit into memory; the message has how much it needs."""
+    """A table, or a part of the data, that does not fit into memory; the message has how much it needs."""
 
 
 class FtprlWarning(UserWarning):
-    """What the command line prints as a warning: a run went on, but its data or its model need a look."""
+    """A warning about data or a model that needs a look, although the run continues."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal stopped a run; the message is one line on what was kept and what is lost.
+    """A run stopped by a signal; the message is one line about the rows that were kept and lost.
 
-    `signal` is its number, `rows` how many rows had been read. `checkpoint` is the file that has them, or None, and
-    `lost` how many rows no file has.
+    `signal` is the number of the signal and `rows` the number of rows read. `checkpoint` is the file that contains
+    them, or None, and `lost` the number of rows that no file contains.
     """
 
     def __init__(

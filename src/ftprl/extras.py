@@ -1,4 +1,4 @@
-"""Imports of optional packages: where one is missing, the error is one line with the extra that installs it."""
+"""Imports of optional packages: if one is missing, the error is one line with the extra that installs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import final
 
 from ftprl.errors import MissingExtra
 
-# Package: what needs it, and the extra of ftprl that has it.
+# Package: its purpose, and the extra of ftprl that installs it.
 _EXTRAS = {
     "clarabel": ("solving a convex program", "games"),
     "matplotlib": ("drawing", "plot"),
@@ -23,7 +23,7 @@ _OPTIONS = {"ray": ("engine",)}
 
 @final
 class _ExtraImports:
-    """Raises MissingExtra where an import in its block finds no package; other errors pass."""
+    """A context manager that raises MissingExtra if an import in its block finds no package; other errors pass."""
 
     def __enter__(self) -> None:
         pass

@@ -24,9 +24,9 @@ LossLike = Callable[[Vector], tuple[float, ArrayLike]] | ArrayLike
 
 @final
 class Game:
-    """A game in progress: play `game.x`, then `game.observe(g)`, and ask for a `certificate()` at any time.
+    """A game in progress: play `game.x`, call `game.observe(g)`, and ask for a `certificate()` at any time.
 
-    Where gradients come later, `ticket, x = game.play()` and `game.observe(g, ticket=ticket)`, in any order.
+    If gradients come later, use `ticket, x = game.play()` and `game.observe(g, ticket=ticket)`, in any order.
 
     >>> from ftprl import FTPRL
     >>> from ftprl.sets import Box
@@ -65,16 +65,17 @@ class Game:
 
     @property
     def x(self) -> Vector:
-        """The point to play now; a copy, so nothing done to it can change the game."""
+        """Return a copy of the point to play now."""
         return self.state.x.copy()
 
     @property
     def rounds(self) -> int:
-        """How many rounds have been observed."""
+        """Return the number of observed rounds."""
         return self.ledger.t
 
     def play(self) -> tuple[int, Vector]:
-        """A ticket and the point to play, for a gradient that comes later: pass both to `observe`, in any order.
+        """Return a ticket and the point to play, for a gradient that comes later: pass both to `observe`, in any
+        order.
 
         >>> from ftprl import FTPRL
         >>> from ftprl.sets import Box
@@ -91,11 +92,11 @@ class Game:
         return self._tickets.hand_out(self.state).ticket, self.x
 
     def drop(self, ticket: int) -> None:
-        """Give up a play whose gradient will never come: it is not counted, and no longer remembered."""
+        """Remove a play whose gradient will never come; it does not count in the certificate."""
         self._tickets.drop(self._tickets.find(ticket))
 
     def _refuse_delays(self, hint: Vector | None = None) -> None:
-        """Delays are counted without hints, and where a round's loss is its gradient's."""
+        """Raise an error for options that delayed feedback does not support: hints and per-round penalties."""
         if self._core.adds_to_losses:
             raise Unsupported("delayed feedback needs losses without a per-round Composite; use per_round=False.")
         if hint is not None or self._hinted:
@@ -104,9 +105,10 @@ class Game:
     def observe(
         self, g: ArrayLike, loss: float | None = None, hint: ArrayLike | None = None, *, ticket: int | None = None
     ) -> None:
-        """A subgradient of the loss at `x`, the loss itself if known, and a guess of the next gradient if any.
+        """Record a subgradient of the loss at `x`, with the loss itself and a guess of the next gradient if known.
 
-        With a `ticket`, at the point that `play` gave with it. Bad input raises and changes nothing.
+        With a `ticket`, the gradient is at the point that `play` returned with it. Bad input raises InvalidInput and
+        changes nothing.
         """
         n = self.learner.feasible.dim
         clean = gradient("g", g, n)
@@ -118,20 +120,20 @@ class Game:
             self._observe_play(ticket, clean, guess)
         self._hinted = guess is not None
         self._loss = None if own_loss is None or self._loss is None else self._loss + own_loss
-        self._best_loss = None  # it was the best of the rounds before
+        self._best_loss = None  # it belongs to the previous rounds
         if self._every and self.rounds % self._every == 0:
             self._recorded_rounds.append(self.rounds)
             for name, value in _history_row(self._certify()).items():
                 self._series.setdefault(name, []).append(value)
 
     def _advance(self, after: LearnerState, g: Vector) -> None:
-        """Write the round down and move on to the state after it."""
+        """Record the round in the ledger and move on to the state after it."""
         core = self.learner.core_state
         self.ledger = self._core.record(self.ledger, core(self.state), self.learner.gradient_to_core(g), core(after))
         self.state = after
 
     def _observe_play(self, ticket: int | None, g: Vector, guess: Vector | None) -> None:
-        """A gradient while others are open: without a ticket it belongs to a play of this moment."""
+        """Record a gradient while others are open; without a ticket it belongs to the current play."""
         self._refuse_delays(guess)
         tickets, now, before = self._tickets, self.state, self.ledger.stability
         play = tickets.hand_out(now) if ticket is None else tickets.find(ticket)
@@ -146,10 +148,11 @@ class Game:
         tickets.arrive(play, g, now, after, self.ledger.stability - before)
 
     def compare(self, best_loss: float) -> None:
-        """Remember the total loss of the best fixed point so far, until the next round is observed."""
+        """Set the total loss of the best fixed point so far, valid until the next round is observed."""
         self._best_loss = check.number("best_loss", best_loss)
 
     def _certify(self, program: bool = False, comparator: Vector | None = None) -> Certificate:
+        """Return the core learner's certificate, corrected for delays."""
         state = self.learner.core_state(self.state)
         made = self._core.certificate(state, self.ledger, program=program, comparator=comparator)
         tickets = self._tickets
@@ -160,10 +163,11 @@ class Game:
     def certificate(
         self, *, program: bool = False, comparator: ArrayLike | None = None, best_loss: float | None = None
     ) -> Certificate:
-        """The certificate so far.
+        """Return the certificate so far.
 
-        `program` computes post-hoc optima that have no closed form; `comparator` measures against a point of your own;
-        `best_loss`, the total loss of the best fixed point, gives the true regret when every loss was observed.
+        `program` computes best bounds in hindsight that have no closed form; `comparator` compares with a given point
+        instead of the best; `best_loss`, the total loss of the best fixed point, adds the true regret if every loss was
+        observed.
         """
         point = None
         if comparator is not None:
@@ -192,17 +196,19 @@ class Game:
 
 
 def _history_row(c: Certificate) -> dict[str, float]:
+    """Return the numbers of a certificate that the history keeps."""
     best = c.post_hoc.get(c.family) if c.family else c.post_hoc["const"]
     rows = {"regret": c.regret, "bound": c.bound, "worst case B_R": c.worst_case, "best in hindsight": best}
     return {name: math.nan if value is None else value for name, value in rows.items()}
 
 
 def _as_loss(loss: LossLike, dim: int, t: int) -> Callable[[Vector], tuple[float, ArrayLike]]:
+    """Return a loss as a function; a vector is a linear loss."""
     return loss if callable(loss) else Linear(check.vector(f"losses[{t}]", loss, dim))
 
 
 def _ask(f: Callable[[Vector], tuple[float, ArrayLike]], x: Vector) -> tuple[float, ArrayLike]:
-    """A loss's answer, which must be a pair."""
+    """Return the pair (value, subgradient) of a loss; raise InvalidInput for any other answer."""
     answer = f(x)
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise InvalidInput(f"a loss needs to return (value, subgradient), got {answer!r}; return both.")
@@ -219,7 +225,7 @@ def play(
 ) -> Game:
     """Play through `losses`: rows of gradients, loss objects, or functions x -> (value, subgradient).
 
-    With `hindsight` the best fixed point against the losses themselves is found afterwards, for the true regret.
+    With `hindsight` the best fixed point against the losses themselves is computed afterwards, for the true regret.
 
     >>> from ftprl import FTPRL
     >>> from ftprl.sets import Box
@@ -256,10 +262,10 @@ class Hindsight:
 def best_in_hindsight(
     feasible: ConvexSet, losses: Sequence[LossLike], tol: float = 1e-7, steps: int = 400
 ) -> Hindsight:
-    """Minimise the sum of the losses over F: exactly when they are linear, by a level bundle method otherwise.
+    """Minimise the sum of the losses over F: exactly if they are linear, by a level bundle method otherwise.
 
-    The method stops when the proved lower end is within `tol` of the value, relative to the value itself and (by
-    `tol` squared) to the first one, or after `steps` tangents.
+    The method stops when the proved lower bound is within `tol` of the value, relative to the value itself and (by
+    `tol` squared) to the first value, or after `steps` tangents. Raises InvalidInput for an unbounded set.
     """
     check.instance("best_in_hindsight", feasible, ConvexSet)
     if not np.isfinite(feasible.widths()).all():
@@ -272,6 +278,7 @@ def best_in_hindsight(
         return Hindsight(best.x, value, value - best.gap)
 
     def total(x: Vector) -> tuple[float, Vector]:
+        """Return the sum of the losses and its subgradient."""
         value, slope = 0.0, np.zeros(feasible.dim)
         for f in functions:
             v, g = f(x)

@@ -1,4 +1,4 @@
-"""Minimise a convex function over a set by its tangents, with a lower end that is proved whatever the solver did."""
+"""Minimise a convex function over a set by its tangents, with a lower bound that does not rely on the solver."""
 
 from __future__ import annotations
 
@@ -21,9 +21,16 @@ _EPS = float(np.finfo(np.float64).eps)
 def level_bundle(
     feasible: ConvexSet, f: Callable[[Vector], tuple[float, Vector]], tol: float, steps: int
 ) -> tuple[Vector, float, float]:
-    """(x, f(x), lower): cut the graph of f by tangents; step to the nearest point where the model reaches a level.
+    """Return (x, f(x), lower bound) by a level bundle method.
 
-    Tangents are kept in the coordinates y of `Scaled`, relative to the middle of the set: f >= slope·y - offset.
+    The graph of f is cut by tangents; each step goes to the nearest point where the model of all tangents is at most a
+    level. Tangents are stored in the coordinates y of `Scaled`, relative to the middle of the set: f >= slope·y -
+    offset.
+
+    >>> from ftprl.sets import Box
+    >>> x, value, lower = level_bundle(Box(-1, 1), lambda x: (float(x @ x), 2 * x), 1e-6, 50)
+    >>> lower <= value < 1e-5
+    True
     """
     scaled = Scaled.of(feasible, feasible.start())
     model = _Model(feasible, scaled)
@@ -46,7 +53,7 @@ def level_bundle(
 
 
 class _Model:
-    """The largest of the tangents so far."""
+    """The maximum of the tangents so far, a lower model of the function."""
 
     def __init__(self, feasible: ConvexSet, scaled: Scaled) -> None:
         self.feasible, self.scaled, self.conic = feasible, scaled, scaled.conic()
@@ -54,16 +61,19 @@ class _Model:
         self.offsets: list[float] = []
 
     def add(self, x: Vector, value: float, slope: Vector) -> None:
-        """The tangent at x."""
+        """Add the tangent at x."""
         inner = self.scaled.unit * slope
         self.slopes.append(inner)
         self.offsets.append(float(inner @ self.scaled.inward(x)) - value)
 
     def _wide(self) -> Vector:
+        """Return the slopes with zeros for auxiliary variables."""
         return np.hstack((np.array(self.slopes), np.zeros((len(self.slopes), self.conic.size - self.conic.dim))))
 
     def lower(self, upper: float) -> float:
-        """The minimum of a mixture of the tangents over F, the mixture taken from the solver: a proof needs no more."""
+        """Return a proved lower bound: the minimum over F of a mixture of tangents, with mixing weights from a
+        solver.
+        """
         with extra_imports:
             import clarabel
             from scipy.sparse import csc_matrix, hstack, vstack
@@ -85,7 +95,7 @@ class _Model:
         return max(self._mixture(mix), self._mixture(np.eye(k)[-1]))
 
     def _mixture(self, mix: Vector) -> float:
-        """min over F of the mixed tangent, less the gap of that minimum and what rounding can have added."""
+        """Return min over F of the mixed tangent, minus the gap of that minimum and its possible rounding error."""
         slope, offset = mix @ np.array(self.slopes), float(mix @ np.array(self.offsets))
         outer = slope / self.scaled.unit
         best = self.feasible.minimise(psd.zero(), outer, self.feasible.start())
@@ -94,12 +104,12 @@ class _Model:
         return float(slope @ y) - offset - best.gap - (len(y) + len(mix) + 8) * _EPS * size
 
     def _units(self, upper: float) -> tuple[float, float]:
-        """(base, scale): values are solved for as (f - base)/scale, which is of the size of 1."""
+        """Return (base, scale) such that (f - base)/scale is near 1 for the solver."""
         steep = float(np.abs(self.slopes[0]).max(initial=0.0))
         return upper, steep or 1.0
 
     def nearest(self, best: Vector, level: float) -> Vector | None:
-        """The point of F nearest to `best` at which no tangent is above the level."""
+        """Return the point of F nearest to `best` at which no tangent exceeds the level, or None."""
         with extra_imports:
             import clarabel
             from scipy.sparse import csc_matrix, vstack

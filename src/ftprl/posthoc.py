@@ -1,7 +1,7 @@
-"""The best bound in hindsight, OPT = inf over Q in a family of N(Q) + sum_t g_tᵀ Q⁻¹ g_t, and its Q*.
+"""The best bound in hindsight, OPT = inf over Q in a family of N(Q) + sum_t g_tᵀ Q⁻¹ g_t, and its matrix Q*.
 
-Closed forms where there are any; convex programs on request; an upper bound, marked as one, elsewhere. The formulas
-themselves belong to the sets: see `ConvexSet.post_hoc`.
+Closed forms where they exist; convex programs on request; otherwise an upper bound, marked as one. The formulas belong
+to the sets: see `ConvexSet.post_hoc`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def best_bound(
     *,
     program: bool = False,
 ) -> PostHoc | None:
-    """The smallest bound that one fixed matrix of a family could have had, known only after the last gradient.
+    """Return the smallest bound that one fixed matrix of a family could have had, known only after the last
+    gradient.
 
     `G` holds sum g_i² for each coordinate and `GG`, which "full" needs, sum g gᵀ. With `program` a convex program is
-    solved where there is no closed form. None where the optimum cannot be had.
+    solved if there is no closed form. Returns None if the optimum cannot be computed.
 
     >>> from ftprl.sets import Box
     >>> round(best_bound(Box(0, 1, dim=2), "diagonal", np.array([1.0, 4.0])).value, 6)

@@ -1,4 +1,4 @@
-"""The convex programs behind the post-hoc optimum, written out for Clarabel."""
+"""The convex programs for the best bound in hindsight, in Clarabel's form."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Vector = NDArray[np.float64]
 
 
 def _svec(M: Vector) -> Vector:
-    """The upper triangle, column by column, off-diagonal entries times sqrt 2: an isometry."""
+    """Return the upper triangle, column by column, with off-diagonal entries times sqrt 2: an isometry."""
     j, i = np.tril_indices(len(M))
     return M[i, j] * np.where(i == j, 1.0, math.sqrt(2.0))
 
 
 def _units(n: int) -> list[Vector]:
-    """The symmetric matrices whose coefficients are the entries of an upper triangle."""
+    """Return the symmetric matrices whose coefficients are the entries of an upper triangle."""
     out = []
     for j in range(n):
         for i in range(j + 1):
@@ -33,6 +33,7 @@ def _units(n: int) -> list[Vector]:
 
 
 def _solve(q: Vector, blocks: list[tuple[Vector, Vector, Any]]) -> Vector:
+    """Minimise q·w subject to blocks of conic rows; raise Unsupported if Clarabel does not converge."""
     with extra_imports:
         from scipy.sparse import csc_matrix
 
@@ -45,7 +46,7 @@ def _solve(q: Vector, blocks: list[tuple[Vector, Vector, Any]]) -> Vector:
 
 
 def _inverse_sum(n: int, root: Vector) -> list[tuple[Vector, Vector, Any]]:
-    """Cones on (tau, l, u) for u_i l_i >= root_i²: |(2 root_i, l_i - u_i)| <= l_i + u_i."""
+    """Return cones on (tau, l, u) for u_i l_i >= root_i², as |(2 root_i, l_i - u_i)| <= l_i + u_i."""
     with extra_imports:
         import clarabel
 
@@ -59,7 +60,7 @@ def _inverse_sum(n: int, root: Vector) -> list[tuple[Vector, Vector, Any]]:
 
 
 def diagonal_on_vertices(V: Vector, G: Vector) -> tuple[float, Vector]:
-    """min tau + sum G_i/l_i with ½ (V²) l <= tau."""
+    """Return min tau + sum G_i/l_i with ½ (V²) l <= tau, and the minimiser l."""
     with extra_imports:
         import clarabel
 
@@ -75,7 +76,7 @@ def diagonal_on_vertices(V: Vector, G: Vector) -> tuple[float, Vector]:
 
 
 def diagonal_on_ellipsoid(M: Vector, G: Vector) -> tuple[float, Vector]:
-    """min 2 tau + sum G_i/l_i with diag(l) <= tau M, where Fsym/2 = {y : y'My <= 1}."""
+    """Return min 2 tau + sum G_i/l_i with diag(l) <= tau M, where Fsym/2 = {y : y'My <= 1}, and the minimiser l."""
     with extra_imports:
         import clarabel
 
@@ -94,7 +95,10 @@ def diagonal_on_ellipsoid(M: Vector, G: Vector) -> tuple[float, Vector]:
 
 
 def full_on_vertices(V: Vector, GG: Vector) -> tuple[float, Vector]:
-    """min tau + tr W with [[W, R], [R, Q]] >= 0, R = GG^{1/2}, and ½ v'Qv <= tau for every vertex v."""
+    """Return the best full matrix and its bound for the vertices V.
+
+    It solves min tau + tr W with [[W, R], [R, Q]] >= 0, R = GG^{1/2}, and ½ v'Qv <= tau for every vertex v.
+    """
     with extra_imports:
         import clarabel
 
@@ -125,7 +129,15 @@ def full_on_vertices(V: Vector, GG: Vector) -> tuple[float, Vector]:
 
 
 def inscribed_ellipsoid(C: Vector, d: Vector) -> tuple[Vector, Vector]:
-    """The maximum-volume ellipsoid {Bu + c : |u| <= 1} inside {Cx <= d}, B symmetric: |B c_i| + c_i·c <= d_i."""
+    """Return (B, c) of the maximum-volume ellipsoid {Bu + c : |u| <= 1} inside {Cx <= d}.
+
+    B is symmetric, and the rows are |B c_i| + c_i·c <= d_i.
+
+    >>> B, c = inscribed_ellipsoid(np.vstack((np.eye(2), -np.eye(2))), np.ones(4))
+    >>> B.round(4) + 0.0
+    array([[1., 0.],
+           [0., 1.]])
+    """
     with extra_imports:
         import clarabel
 
@@ -142,7 +154,7 @@ def inscribed_ellipsoid(C: Vector, d: Vector) -> tuple[Vector, Vector]:
         for c, E in enumerate(units):
             G[1:, c] = -(E @ row)
         blocks.append((G, np.concatenate(([right], np.zeros(n))), clarabel.SecondOrderConeT(1 + n)))
-    # det B >= prod L_ii by [[diag L, L'], [L, B]] >= 0.
+    # det B >= prod L_ii follows from [[diag L, L'], [L, B]] >= 0.
     zero = np.zeros((n, n))
     G = np.zeros((2 * n * (2 * n + 1) // 2, size))
     for c, E in enumerate(units):

@@ -1,7 +1,7 @@
-"""A positive semidefinite matrix is an array: ndim 0 means q·I, 1 means diag(q), 2 means a full matrix.
+"""Positive semidefinite matrices as arrays: ndim 0 is q·I, ndim 1 is diag(q), ndim 2 is a full matrix.
 
-`LowRank` is a multiple of I plus a matrix of low rank, in O(n rank) numbers: what `Full` and `Sketch` work with. The
-functions here take both; a set gets arrays, unless it has methods for a `LowRank`.
+`LowRank`, used by `Full` and `Sketch`, is a multiple of I plus a matrix of low rank, in O(n rank) numbers. The
+functions here take both forms; a set receives arrays, unless it has methods for a `LowRank`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-# A gradient whose share outside range(Q) is below this is taken to be inside: a root of a rank-deficient
-# matrix is known to about the square root of the machine's precision.
+# A gradient with less than this share outside range(Q) counts as inside: a root of a rank-deficient matrix is known
+# only to about the square root of the machine's precision.
 _RANGE_TOL = 1e-7
 
 
-_LANCZOS_DIM, _LANCZOS_STEPS = 40, 40  # from this dimension on the largest eigenvalue is searched for, in so many steps
+_LANCZOS_DIM, _LANCZOS_STEPS = 40, 40  # dimension from which Lanczos finds the largest eigenvalue, and its steps
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """shift·I + B M Bᵀ, the columns of B orthonormal; a core M of ndim 1 is diagonal and not below 0.
+    """The matrix shift·I + B M Bᵀ, with orthonormal columns of B; an M of ndim 1 is diagonal and not negative.
 
-    An increment may name the two totals it lies between: written out, it is then the difference of what they keep.
+    An increment may name the two totals between which it lies: written out, it is then their difference.
 
     >>> Q = LowRank(1.0, np.array([[0.6], [0.8]]), np.array([2.0]))
     >>> Q.dense()
@@ -49,22 +49,22 @@ class LowRank:
 
     @property
     def ndim(self) -> int:
-        """2: it stands for a full matrix."""
+        """Return 2, because the object represents a full matrix."""
         return 2
 
     @property
     def dim(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return int(self.B.shape[0])
 
     @property
     def trace(self) -> float:
-        """The sum of the eigenvalues."""
+        """Return the sum of the eigenvalues."""
         core = self.M if self.M.ndim == 1 else np.diagonal(self.M)
         return self.dim * self.shift + float(core.sum())
 
     def apply(self, x: Vector) -> Vector:
-        """This matrix times x, O(n rank)."""
+        """Return this matrix times x, in O(n rank)."""
         h = self.B.T @ x
         out = self.B @ (self.M * h if self.M.ndim == 1 else self.M @ h)
         if self.shift:
@@ -72,13 +72,13 @@ class LowRank:
         return np.asarray(out)
 
     def size(self, x: Vector) -> Vector:
-        """An upper bound, entry by entry, on the sizes of all products that `apply` adds up, for x >= 0."""
+        """Return an upper bound, entry by entry, on the sum of the products' absolute values in `apply`, for x >= 0."""
         B, M = np.abs(self.B), np.abs(self.M)
         h = B.T @ x
         return np.asarray(B @ (M * h if M.ndim == 1 else M @ h) + abs(self.shift) * x)
 
     def dense(self) -> PSD:
-        """All n x n numbers, symmetric to the last bit."""
+        """Return all n x n entries, symmetric to the last bit."""
         return self._dense
 
     @cached_property
@@ -97,11 +97,11 @@ class LowRank:
         return np.asarray(out)
 
     def outside(self, x: Vector) -> Vector:
-        """What the columns of B leave of x."""
+        """Return the part of x orthogonal to the columns of B."""
         return np.asarray(x - self.B @ (self.B.T @ x))
 
     def largest(self) -> float:
-        """The largest eigenvalue."""
+        """Return the largest eigenvalue."""
         if not self.M.size:
             return max(self.shift, 0.0)
         core = float(self.M.max()) if self.M.ndim == 1 else largest(self.M)
@@ -123,7 +123,7 @@ Matrix: TypeAlias = PSD | LowRank
 
 
 def as_psd(Q: ArrayLike, dim: int, name: str = "Q") -> PSD:
-    """Check that `Q` is symmetric positive semidefinite of dimension `dim`.
+    """Return `Q` as an array; raise InvalidInput unless it is symmetric positive semidefinite of dimension `dim`.
 
     >>> as_psd([2.0, 0.0], dim=2)
     array([2., 0.])
@@ -155,39 +155,47 @@ def as_psd(Q: ArrayLike, dim: int, name: str = "Q") -> PSD:
 
 
 def zero() -> PSD:
-    """The matrix 0, of any dimension."""
+    """Return the matrix 0, of any dimension."""
     return np.zeros(())
 
 
 def apply(Q: Matrix, x: Vector) -> Vector:
-    """`Q x`."""
+    """Return `Q x`."""
     if isinstance(Q, LowRank):
         return Q.apply(x)
     return Q @ x if Q.ndim == 2 else Q * x
 
 
 def sizes(Q: Matrix, x: Vector) -> Vector:
-    """`|Q| x` for x >= 0, or more: the size of the products that `apply` adds up, against which it rounds."""
+    """Return `|Q| x` for x >= 0 or an upper bound on it, the size that rounding in `apply` is measured against."""
     return Q.size(x) if isinstance(Q, LowRank) else apply(np.abs(Q), x)
 
 
 def quad(Q: Matrix, x: Vector) -> float:
-    """`xᵀ Q x`."""
+    """Return `xᵀ Q x`.
+
+    >>> quad(np.array([1.0, 2.0]), np.array([3.0, 1.0]))
+    11.0
+    """
     return between(Q, x, x)
 
 
 def between(Q: Matrix, x: Vector, y: Vector) -> float:
-    """`xᵀ Q y`."""
+    """Return `xᵀ Q y`."""
     return float(x.dot(apply(Q, y)))
 
 
 def add_scalar(P: Matrix, q: float) -> Matrix:
-    """`P + q I`."""
+    """Return `P + q I`."""
     return LowRank(P.shift + q, P.B, P.M) if isinstance(P, LowRank) else add(P, np.asarray(q))
 
 
 def add(P: PSD, Q: PSD) -> PSD:
-    """`P + Q`, as structured as the less structured of the two."""
+    """Return `P + Q` as the simplest array that can hold both.
+
+    >>> add(np.array(2.0), np.array([1.0, 3.0]))
+    array([3., 5.])
+    """
     if P.ndim == Q.ndim or max(P.ndim, Q.ndim) < 2:
         return np.asarray(P + Q)
     small, big = (P, Q) if P.ndim < Q.ndim else (Q, P)
@@ -197,12 +205,12 @@ def add(P: PSD, Q: PSD) -> PSD:
 
 
 def array(Q: Matrix) -> PSD:
-    """`Q` as an array: a matrix of low rank is written out."""
+    """Return `Q` as an array, with a matrix of low rank written out."""
     return Q.dense() if isinstance(Q, LowRank) else Q
 
 
 def dense(Q: Matrix, dim: int) -> PSD:
-    """`Q` written out as a `dim` x `dim` matrix."""
+    """Return `Q` written out as a `dim` x `dim` matrix."""
     if isinstance(Q, LowRank):
         return Q.dense()
     if Q.ndim == 2:
@@ -211,12 +219,16 @@ def dense(Q: Matrix, dim: int) -> PSD:
 
 
 def diagonal(Q: PSD, dim: int) -> Vector:
-    """The diagonal of `Q` as a vector of length `dim`."""
+    """Return the diagonal of `Q` as a vector of length `dim`."""
     return np.diagonal(Q) if Q.ndim == 2 else np.broadcast_to(Q, (dim,))
 
 
 def congruence(Q: PSD, B: Vector) -> PSD:
-    """`Bᵀ Q B`, symmetric to the last bit; `B` may be given as a diagonal (ndim 1)."""
+    """Return `Bᵀ Q B`, symmetric to the last bit; a diagonal `B` may have ndim 1.
+
+    >>> congruence(np.array(2.0), np.array([1.0, 3.0]))
+    array([ 2., 18.])
+    """
     if B.ndim == 1:
         return Q * B * B if Q.ndim < 2 else Q * np.outer(B, B)
     inner = B.T @ (Q @ B) if Q.ndim == 2 else B.T @ (B if Q.ndim == 0 else Q[:, None] * B)
@@ -225,13 +237,18 @@ def congruence(Q: PSD, B: Vector) -> PSD:
 
 
 def eigh(Q: PSD) -> tuple[Vector, Vector]:
-    """Eigenvalues of a full `Q`, cleaned (what is zero up to rounding is zero), and eigenvectors."""
+    """Return the eigenvalues of a full `Q`, with those that are zero up to rounding set to 0, and its eigenvectors."""
     w, V = np.linalg.eigh(Q)
     return np.where(w > 8 * len(w) * _EPS * max(float(w[-1]), 0.0), w, 0.0), V
 
 
 def root(M: PSD) -> PSD:
-    """The PSD square root of a full matrix; eigenvalues below zero by rounding count as zero."""
+    """Return the PSD square root of a full matrix; eigenvalues that rounding made negative count as 0.
+
+    >>> root(np.diag([4.0, 9.0])).round(12)
+    array([[2., 0.],
+           [0., 3.]])
+    """
     w, V = np.linalg.eigh(M)
     half = V * np.sqrt(np.maximum(w, 0.0))
     out = half @ V.T
@@ -239,7 +256,7 @@ def root(M: PSD) -> PSD:
 
 
 def largest(Q: Matrix) -> float:
-    """The largest eigenvalue of `Q`: of a large full matrix the smallest proved upper bound, within 1e-13 of it."""
+    """Return the largest eigenvalue of `Q`; for a large full matrix, a proved upper bound within 1e-13 of it."""
     if isinstance(Q, LowRank):
         return Q.largest()
     if Q.ndim < 2:
@@ -249,11 +266,12 @@ def largest(Q: Matrix) -> float:
 
 
 def _by_lanczos(Q: PSD) -> float | None:
-    """An upper bound on the largest eigenvalue of a PSD matrix by a few products with it; None if these are too few.
+    """Return an upper bound on the largest eigenvalue of a PSD matrix from a few products; None if they do not
+    suffice.
 
-    In the basis of the products and any completion of it Q is [[T, b], [bᵀ, C]], b of length beta and C of trace
-    tr Q - tr T: its largest eigenvalue is at most that of [[top(T), beta], [beta, tr C]], as no eigenvalue is below 0.
-    Increments of `Full` have rapidly falling eigenvalues, for which that is sharp after a dozen products.
+    In the basis of the products and any completion of it Q is [[T, b], [bᵀ, C]], with b of length beta and C of trace
+    tr Q - tr T: its largest eigenvalue is at most that of [[top(T), beta], [beta, tr C]], because no eigenvalue is
+    negative. Increments of `Full` have rapidly falling eigenvalues, for which this is sharp after a dozen products.
     """
     diag = np.diagonal(Q)
     trace, noise = float(diag.sum()), 8 * len(Q) * _EPS
@@ -286,18 +304,18 @@ def _by_lanczos(Q: PSD) -> float | None:
 
 
 def definite(Q: PSD) -> bool:
-    """Whether every direction has weight."""
+    """Return True if every direction has weight."""
     w = eigh(Q)[0] if Q.ndim == 2 else Q
     return positive(w)
 
 
 def positive(w: Vector) -> bool:
-    """Whether no weight of a number or a diagonal is 0."""
-    return w.item(w.argmin()) > 0.0  # far quicker than all(), and this is asked several times a round
+    """Return True if no weight of a number or a diagonal is 0."""
+    return w.item(w.argmin()) > 0.0  # far faster than all(), and called several times a round
 
 
 def solve(Q: PSD, g: Vector) -> Vector:
-    """`Q⁺ g`: the pseudo-inverse, so the part of `g` outside the range of `Q` is dropped.
+    """Return `Q⁺ g`, by the pseudo-inverse: the part of `g` outside the range of `Q` is dropped.
 
     >>> solve(np.array([4.0, 0.0]), np.array([2.0, 5.0]))
     array([0.5, 0. ])
@@ -311,10 +329,14 @@ def solve(Q: PSD, g: Vector) -> Vector:
 
 
 def dual_quad(Q: Matrix, g: Vector, move: Vector | None = None) -> float:
-    """`gᵀ Q⁺ g`, or infinity when `g` is not in the range of `Q` (theory: 3.2 needs it there).
+    """Return `gᵀ Q⁺ g`, or infinity if `g` is not in the range of `Q`, as the theory requires.
 
-    A full Q has no exact range: a part of g below 1e-7 of it that seems to lie outside is not dropped but counted, by
-    twice its length times that of `move` = x_t - x_{t+1}, which bounds what it can add to a round's regret.
+    The range of a full Q is known only up to rounding: if less than 1e-7 of g seems to lie outside it, that part is not
+    dropped but counted, by twice its length times that of `move` = x_t - x_{t+1}, which bounds its contribution to a
+    round's regret.
+
+    >>> dual_quad(np.array([4.0, 0.0]), np.array([2.0, 0.0])), dual_quad(np.array([4.0, 0.0]), np.array([0.0, 1.0]))
+    (1.0, inf)
     """
     if isinstance(Q, LowRank):
         Q = Q.dense()

@@ -1,7 +1,7 @@
-"""What the fields of a loaded file may be: type, range and length.
+"""Rules for the fields of a loaded file: type, range and length.
 
-A `Shape` is a function that returns what is wrong with a value, or None. Files are written by anybody: a value that
-passes can be printed, compared and used without a surprise.
+A `Shape` is a function that returns the fault of a value, or None. Anybody can write such a file: a value that passes
+can be printed, compared and used safely.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _VERSION = re.compile(r"[0-9A-Za-z.+!-]{1,40}")
 
 @final
 class Mismatch(NamedTuple):
-    """A value that is not what was expected, and the names that lead to it."""
+    """A value that was not expected, and the names that lead to it."""
 
     expected: str
     value: Any
     path: tuple[str, ...] = ()
 
     def under(self, name: str) -> Mismatch:
-        """The same, seen from the object that has it under this name."""
+        """Return this fault as seen from the object that contains the value under `name`."""
         return self._replace(path=(name, *self.path))
 
     def __str__(self) -> str:
@@ -39,13 +39,13 @@ Shape = Callable[[Any], Mismatch | None]
 
 
 def check_shape(value: Any, shape: Shape) -> None:
-    """Refuse a value of another shape."""
+    """Raise InvalidInput for a value that does not match the shape."""
     if (wrong := shape(value)) is not None:
         raise InvalidInput(f"expected {wrong}")
 
 
 def _brief(value: Any) -> str:
-    """A value in one short printable line; a long list or mapping by its length alone."""
+    """Return a value in one short printable line; a long list or mapping by its length alone."""
     if isinstance(value, list | Mapping) and value:
         return f"a {'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
     if type(value) is int and value.bit_length() > 200:
@@ -57,6 +57,7 @@ def _brief(value: Any) -> str:
 
 
 def _unless(sound: bool, expected: str, value: Any) -> Mismatch | None:
+    """Return a Mismatch unless the value is sound."""
     return None if sound else Mismatch(expected, value)
 
 
@@ -64,62 +65,66 @@ def _unless(sound: bool, expected: str, value: Any) -> Mismatch | None:
 
 
 def whole(least: int = 0, most: int = MOST_ROWS) -> Shape:
-    """A whole number within limits."""
+    """Accept a whole number within limits.
+
+    >>> print(whole(1, 9)(12))
+    a whole number from 1 to 9, got 12
+    """
     return lambda a: _unless(type(a) is int and least <= a <= most, f"a whole number from {least} to {most}", a)
 
 
 def number(least: float = -math.inf) -> Shape:
-    """A finite number."""
+    """Accept a finite number."""
     expected = "a finite number" + ("" if least == -math.inf else f" of at least {least:g}")
     return lambda a: _unless(type(a) in (int, float) and abs(a) <= 1e300 and a >= least, expected, a)
 
 
 def flag(a: Any) -> Mismatch | None:
-    """True or False."""
+    """Accept true or false."""
     return _unless(type(a) is bool, "true or false", a)
 
 
 def text(most: int = 400) -> Shape:
-    """A printable text."""
+    """Accept a printable text."""
     return lambda a: _unless(
         isinstance(a, str) and len(a) <= most and a.isprintable(), f"a printable text of at most {most} characters", a
     )
 
 
 def name(a: Any) -> Mismatch | None:
-    """A name out of a data file, which may have any character; whoever prints it escapes it."""
+    """Accept a name from a data file, which may contain any character; code that prints it must escape it."""
     return _unless(isinstance(a, str) and len(a) <= 100_000 and _is_unicode(a), "a text", a)
 
 
 def class_label(most: int) -> Shape:
-    """A class that is a text out of a data file, which may have any character, as `name`."""
+    """Accept a class label that is a text from a data file; like `name` it may contain any character."""
     return lambda a: _unless(
         isinstance(a, str) and len(a) <= most and _is_unicode(a), f"a text of at most {most} characters", a
     )
 
 
 def character(a: Any) -> Mismatch | None:
-    """A character, or none at all; it may be a tab."""
+    """Accept a single character, such as a tab, or an empty text."""
     return _unless(isinstance(a, str) and len(a) <= 1 and _is_unicode(a), "a single character", a)
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be encoded; half a surrogate pair cannot."""
+    """Return True if a text can be encoded; half of a surrogate pair cannot."""
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def sha256(a: Any) -> Mismatch | None:
-    """A digest."""
+    """Accept a SHA-256 digest in hexadecimal."""
     return _unless(isinstance(a, str) and _HEX.fullmatch(a) is not None, "64 hexadecimal digits", a)
 
 
 def version(a: Any) -> Mismatch | None:
-    """The number of a version."""
+    """Accept a version number."""
     return _unless(isinstance(a, str) and _VERSION.fullmatch(a) is not None, "the number of a version", a)
 
 
 def one_of(*values: Any) -> Shape:
-    """One of some values."""
+    """Accept one of some values."""
     expected = f"{'one of ' if len(values) > 1 else ''}{', '.join('null' if v is None else str(v) for v in values)}"
     return lambda a: _unless(any(type(a) is type(b) and a == b for b in values), expected, a)
 
@@ -131,9 +136,15 @@ nothing = one_of(None)
 
 
 def either(*shapes: Shape) -> Shape:
-    """Whatever fits one of several shapes."""
+    """Accept any value that matches one of several shapes.
+
+    >>> shape = either(nothing, whole(0, 9))
+    >>> shape(None), shape(3)
+    (None, None)
+    """
 
     def check(a: Any) -> Mismatch | None:
+        """Return the fault that lies deepest, if no shape matches."""
         wrong = [mismatch for shape in shapes if (mismatch := shape(a)) is not None]
         if len(wrong) < len(shapes):
             return None
@@ -144,10 +155,15 @@ def either(*shapes: Shape) -> Shape:
 
 
 def listed(shape: Shape, most: int, least: int = 0) -> Shape:
-    """A list of one kind of entry."""
+    """Accept a list with entries of one shape.
+
+    >>> print(listed(whole(0, 9), 3)([1, 20]))
+    1: a whole number from 0 to 9, got 20
+    """
     expected = f"a list of {least}" + (f" to {most}" if most > least else "")
 
     def check(a: Any) -> Mismatch | None:
+        """Return the fault of the list or of its first bad entry."""
         if not isinstance(a, list) or not least <= len(a) <= most:
             return Mismatch(expected, a)
         return next((wrong.under(str(i)) for i, one in enumerate(a) if (wrong := shape(one)) is not None), None)
@@ -156,9 +172,10 @@ def listed(shape: Shape, most: int, least: int = 0) -> Shape:
 
 
 def row(*shapes: Shape) -> Shape:
-    """A list with a shape for each of its entries."""
+    """Accept a list with one shape for each of its entries."""
 
     def check(a: Any) -> Mismatch | None:
+        """Return the fault of the list or of its first bad entry."""
         if not isinstance(a, list) or len(a) != len(shapes):
             return Mismatch(f"a list of {len(shapes)}", a)
         wrong = (shape(one) for shape, one in zip(shapes, a, strict=True))
@@ -168,10 +185,15 @@ def row(*shapes: Shape) -> Shape:
 
 
 def fields(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
-    """Names and values, no other names."""
+    """Accept a mapping with these names, each with its shape, and no other names.
+
+    >>> print(fields({"seed": whole()})({"sed": 1}))
+    seed: a value, got None
+    """
     known = {**required, **(optional or {})}
 
     def check(a: Any) -> Mismatch | None:
+        """Return the fault of the names or of the first bad value."""
         if not isinstance(a, Mapping):
             return Mismatch(f"the fields {', '.join(sorted(required) or sorted(known))}", a)
         if missing := sorted(set(required) - set(a)):
@@ -184,9 +206,10 @@ def fields(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None =
 
 
 def mapping(shape: Shape, most: int, names: Shape = name) -> Shape:
-    """Any names, with values of one kind."""
+    """Accept a mapping of any names to values of one shape."""
 
     def check(a: Any) -> Mismatch | None:
+        """Return the fault of the mapping or of its first bad entry."""
         if not isinstance(a, Mapping) or len(a) > most:
             return Mismatch(f"at most {most} names with values", a)
         entries = ((key, names(key) or shape(one)) for key, one in a.items())
@@ -196,7 +219,7 @@ def mapping(shape: Shape, most: int, names: Shape = name) -> Shape:
 
 
 def json_value(depth: int = 4, most: int = 1000) -> Shape:
-    """Any JSON value that is neither deep nor long: for fields whose meaning a user's own class decides."""
+    """Accept any JSON value that is neither deep nor long, for fields that a user's own class interprets."""
     single = either(nothing, flag, whole(-(2**64), 2**64), number(), name)
     if depth == 0:
         return single

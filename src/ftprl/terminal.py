@@ -1,4 +1,4 @@
-"""Lines that fit the terminal: its width, text that is cut or wrapped, and tables that become narrower."""
+"""Lines that fit the terminal: its width, cut or wrapped text, and tables that become narrower."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ UNLIMITED = 1 << 30
 
 
 def columns(out: TextIO | None = None, widest: int = WIDEST) -> int:
-    """Return how many characters a line may have: as many as the terminal has, from 40 to `widest`.
+    """Return how many characters a line may have: the width of the terminal, from 40 to `widest`.
 
-    In a file, and where there is no terminal, that is `widest`.
+    For a file, or without a terminal, that is `widest`.
     """
     try:
         own = os.get_terminal_size((sys.stdout if out is None else out).fileno()).columns
-    except (OSError, ValueError, AttributeError):  # no terminal, or none any more
+    except (OSError, ValueError, AttributeError):  # there is no terminal, or it was closed
         own = 0
     return max(_NARROWEST, min(widest, own or widest))
 
 
 def width_of(text: str) -> int:
-    """Return how many columns a text takes: two for each wide character, such as those of Chinese."""
+    """Return how many columns a text takes; a wide character, such as a Chinese one, takes two.
+
+    >>> width_of("clicks"), width_of("北京")
+    (6, 4)
+    """
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
 
 
 def cut(text: str, width: int) -> str:
-    """Return the beginning of a text that is too wide, with an ellipsis.
+    """Return a text cut to a width, ending in an ellipsis if it was longer.
 
     >>> cut("impressions", 8), cut("clicks", 8), cut("北京市东城区", 8)
     ('impre...', 'clicks', '北京...')
@@ -47,7 +51,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrapped(text: str, indent: int = 0, rest: int | None = None, width: int | None = None) -> list[str]:
-    """Return a text in lines that fit the terminal, or `width`; those behind the first are indented by `rest`."""
+    """Return a text in lines that fit the terminal, or `width`; lines after the first are indented by `rest`."""
     blanks = " " * (indent if rest is None else rest)
     return textwrap.wrap(
         text,
@@ -60,7 +64,7 @@ def wrapped(text: str, indent: int = 0, rest: int | None = None, width: int | No
 
 
 def fitted(text: str, width: int | None = None) -> str:
-    """Return a text whose lines fit the terminal: what is behind the last column of a table stays below itself.
+    """Return a text with lines that fit the terminal; text of a table's last column continues below that column.
 
     >>> print(fitted("loss  3  of all the rows", 18))
     loss  3  of all
@@ -84,11 +88,11 @@ def table(
     least: int = 10,
     gap: str = "  ",
 ) -> list[str]:
-    """Return the lines of a table: where it is too wide, long cells are cut, then the columns `drop` are left out.
+    r"""Return the lines of a table; if it is too wide, long cells are cut, then the columns `drop` are left out.
 
-    Columns `right` are numbers: they stand at the right and are never cut. In a file a table is as wide as it is.
+    Columns `right` are numbers: they are aligned right and never cut. In a file a table has its full width.
 
-    >>> print(*table([("name", "n"), ("impressions per day", "3")], [1], width=14), sep="\\n")
+    >>> print(*table([("name", "n"), ("impressions per day", "3")], [1], width=14), sep="\n")
     name         n
     impressi...  3
     """
@@ -109,6 +113,7 @@ def table(
 
 
 def _line(row: Sequence[str], wide: dict[int, int], right: Collection[int], gap: str) -> str:
+    """Return the cells of a row, cut or padded to their widths."""
     cells = []
     for i, width in wide.items():
         text = cut(row[i], width)

@@ -1,3 +1,3 @@
-"""The version, in a place that everybody may import and that needs no metadata to be looked up."""
+"""The version, in a module that is cheap to import and needs no package metadata."""
 
 __version__ = "0.1.0"

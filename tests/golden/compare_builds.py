@@ -38,7 +38,7 @@ def tensor_digests(model: bytes) -> dict[str, str]:
 
 
 def measured(case: identity.Case, folder: Path) -> dict[str, Any]:
-    """What two builds are compared by: as in the record, with all tensors."""
+    """Return the results by which two builds are compared: those of the record, with all tensors."""
     results = identity.measured(case, folder)
     by_name = {
         f"{part}.{name}": number for part in ("run", "own", "box") for name, number in results.get(part, {}).items()
@@ -49,7 +49,7 @@ def measured(case: identity.Case, folder: Path) -> dict[str, Any]:
 
 
 def measure(only: str) -> None:
-    """One line of JSON per case; for the interpreter that runs this."""
+    """Print one line of JSON per case; run by the interpreter of a build."""
     with tempfile.TemporaryDirectory() as folder:
         for case in identity.CASES.values():
             if only in case.name and (case.data == "clicks" or identity.file_of(case.data, Path(folder)).is_file()):
@@ -61,7 +61,7 @@ def results_of(python: str, only: str) -> subprocess.Popen[str]:
 
 
 def in_turn(before: str, after: str, only: str) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Both builds, side by side, a case at a time."""
+    """Yield the results of both builds, one case at a time."""
     processes = [results_of(python, only) for python in (before, after)]
     outputs = [process.stdout or () for process in processes]
     for lines in zip(*outputs, strict=True):

@@ -1,4 +1,4 @@
-"""Every golden vector: numbers from 50-digit arithmetic that the library must reproduce."""
+"""Golden vectors: numbers from 50-digit arithmetic that the library must reproduce."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def check_receipt(receipt: Certificate, game_loss: float | None, want: dict[str,
     close(receipt.bound, want["bound_exact_strong"])
     close(receipt.worst_case, want["B_R"])
     close(receipt.post_hoc["diagonal"], want["OPT_diag"])
-    # The vector holds 2 sum S_i, the formula at c = 2, whatever c the plays were made with.
+    # The vector contains 2 sum S_i, the formula at c = 2, for plays with any c.
     assert receipt.closed_form is not None
     close(receipt.closed_form * 2 / (c / 2 + 2 / c), want["bound_closed_paper"])
     if game_loss is not None:

@@ -92,7 +92,9 @@ class Case:
 
 
 def _matrix() -> Iterator[Case]:
-    """Every set, every loss of its labels, one scale and eight, without and with a receipt."""
+    """Return cases of every data set and loss that fits its labels, with one scale and eight, without and with a
+    receipt.
+    """
     for data, (_, _, losses) in SETS.items():
         for loss in losses if data != "clicks" else ():
             options = {"loss": loss} | ({"tau": 0.3} if loss == "quantile" else {})
@@ -152,7 +154,7 @@ def _others() -> Iterator[Case]:
 CASES = {case.name: case for case in (*_matrix(), *_others())}
 
 
-# ---- what is recorded ----
+# ---- recorded values ----
 
 
 def sha256(content: bytes) -> str:
@@ -173,7 +175,7 @@ def tensors(model: bytes) -> str:
 
 
 def numbers(value: Any, name: str = "") -> dict[str, float]:
-    """The numbers of nested dicts and lists by their path, without words: {"post_hoc.const": 1.5, ...}."""
+    """Return the numbers of nested dicts and lists by their path, without words: {"post_hoc.const": 1.5, ...}."""
     if isinstance(value, Mapping | list | tuple):
         pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
         return {k: v for key, part in pairs for k, v in numbers(part, f"{name}.{key}".lstrip(".")).items()}
@@ -181,7 +183,7 @@ def numbers(value: Any, name: str = "") -> dict[str, float]:
 
 
 def platform_facts() -> dict[str, str]:
-    """What results depend on besides ftprl; `functions` is a digest of what these compute on this processor."""
+    """Return facts of the platform that change results; `functions` is a digest of mathematical functions' results."""
     x = np.linspace(-40.0, 40.0, 20_001)
     values = [np.exp(x), np.tanh(x), np.log1p(np.abs(x)), x.sum(), np.exp(x) @ x]
     values += [np.array([f(v) for v in x]) for f in (math.exp, math.tanh, math.expm1)]
@@ -195,11 +197,11 @@ def platform_facts() -> dict[str, str]:
 
 
 class Interrupted(Exception):
-    """Raised by the listener of a run that is to stop."""
+    """Raised by a listener to stop a run."""
 
 
 def file_of(data: str, folder: Path) -> Path:
-    """The file of a data set; the click log is generated once."""
+    """Return the file of a data set; the click log is generated once."""
     if data != "clicks":
         return DATA / SETS[data][0]
     path = folder / CLICKS
@@ -209,7 +211,7 @@ def file_of(data: str, folder: Path) -> Path:
 
 
 def trained(case: Case, folder: Path) -> tuple[ftprl.Run, Path, dict[str, str]]:
-    """The run, its model file, and the digests of files that were written on the way."""
+    """Return the run, its model file, and the digests of files written during it."""
     path, output, options = file_of(case.data, folder), folder / "model.ftprl", case.read()
     if not case.interrupt:
         run = ftprl.train(path, output=output, **options)
@@ -236,7 +238,7 @@ def digests_of(path: Path, name: str) -> dict[str, str]:
 
 
 def measured(case: Case, folder: Path) -> dict[str, Any]:
-    """What a case is recorded by."""
+    """Return the values by which a case is recorded."""
     run, output, kept = trained(case, folder)
     model = ftprl.load(output)
     predictions = model.predict(file_of(case.data, folder))
@@ -253,7 +255,7 @@ def measured(case: Case, folder: Path) -> dict[str, Any]:
 
 
 def differences(actual: Mapping[str, Any], expected: Mapping[str, Any], file_may_differ: bool) -> list[str]:
-    """Return what differs from the record; numbers that were not recorded may be there as well."""
+    """Return differences from the record; numbers that were not recorded are allowed."""
     wrong = []
     for name, value in expected.items():
         if isinstance(value, dict):
@@ -294,7 +296,7 @@ def commanded(name: str, folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def record() -> dict[str, Any]:
-    """The record, where the data and the platform are those it was made with."""
+    """Return the record, if the data and the platform are those it was made with."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text())
     for file, digest in recorded["data"].items():
         if not (DATA / file).is_file():
@@ -309,7 +311,7 @@ def record() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For models and the click log, which is generated once."""
+    """Create a folder for models and the click log, which is generated once."""
     return tmp_path_factory.mktemp("identity")
 
 

@@ -1,4 +1,4 @@
-"""A golden run of train, predict and inspect: what they print, to the letter."""
+"""A golden run of train, predict and inspect: their output, to the letter."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_the_commands_print_the_golden_text(
             *err.splitlines(),
             *(text[:9] if "raw" in line else text for text in out.splitlines()[:20]),
         ]
-    # Sums are the same on every machine to fewer digits than a digest shows.
+    # On different machines sums agree to fewer digits than a digest shows.
     result = [re.sub(r"\d+ bytes, sha256 \w+", "N bytes, sha256 X", text) for text in output]
     assert result == EXPECTED.read_text().splitlines()

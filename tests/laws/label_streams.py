@@ -22,7 +22,7 @@ GRIDS = ((0.05, 0.4), (0.02, 0.1, 0.5, 2.5), AUTO, tuple(0.01 * 1.7**k for k in 
 
 
 def linear_stream(seed: int, loss: str, *, rows: int = 300, dim: int = 12, weighted: bool = True) -> Batch:
-    """Rows whose labels follow fixed weights, with noise: far from 0 where the loss takes any number."""
+    """Return rows with labels that follow fixed weights plus noise, far from 0 if the loss takes any number."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, dim)) * (rng.random((rows, dim)) < 0.4) * 10.0 ** rng.integers(-1, 2, size=dim)
     score = X @ (rng.normal(size=dim) / np.abs(X).max(axis=0)) + 0.3 * rng.normal(size=rows)
@@ -39,7 +39,7 @@ def linear_stream(seed: int, loss: str, *, rows: int = 300, dim: int = 12, weigh
 
 
 def dense(batch: Batch, dim: int) -> np.ndarray:
-    """The values of a batch as a matrix."""
+    """Return the values of a batch as a dense matrix."""
     X = np.zeros((len(batch), dim))
     X[np.repeat(np.arange(len(batch)), np.diff(batch.indptr)), batch.indices] = batch.values
     return X
@@ -83,12 +83,12 @@ def assert_same(one: Engine, other: Engine | Replay) -> None:
 
 
 def learned(batch: Batch) -> np.ndarray:
-    """Which rows are learned."""
+    """Return a mask of the rows that are learned."""
     return (batch.weight > 0) & (batch.y == batch.y)
 
 
 def progressive(s: Spec, batch: Batch, **options: Any) -> tuple[Engine, np.ndarray, np.ndarray]:
-    """The engine after a batch, with the scores and losses before each row was learned."""
+    """Return the engine after a batch, with scores and losses from before each row was learned."""
     engine = Engine(s, **options)
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
     engine.learn(batch, scores=scores, losses=losses)

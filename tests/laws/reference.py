@@ -1,4 +1,4 @@
-"""Slow and obvious answers, by other means than the library's: CVXPY, enumeration and ascent."""
+"""Slow reference solutions by methods independent of the library: CVXPY, enumeration and ascent."""
 
 import itertools
 import warnings
@@ -14,7 +14,7 @@ from oracles.cvx import constraints
 
 
 def minimum(F: ConvexSet, H: PSD, z: Vector, l1: float = 0.0) -> float:
-    """The minimum over F of ½ xᵀHx + z·x + l1·|x|₁, to about 1e-8 of the objective's size."""
+    """Return the minimum over F of ½ xᵀHx + z·x + l1·|x|₁, to about 1e-8 of the objective's size."""
     size = max(float(np.abs(H).max(initial=0.0)), float(np.abs(z).max()), l1) or 1.0
     x = cp.Variable(F.dim)
     w, V = np.linalg.eigh(psd.dense(H, F.dim) / size)
@@ -28,7 +28,7 @@ def minimum(F: ConvexSet, H: PSD, z: Vector, l1: float = 0.0) -> float:
 
 
 def corners(C: Vector, d: Vector, A: Vector | None = None, b: Vector | None = None) -> Vector:
-    """The vertices of {Cx <= d, Ax = b}, by trying every choice of active rows."""
+    """Return the vertices of {Cx <= d, Ax = b} by trying every choice of active rows."""
     n = C.shape[1]
     A = np.zeros((0, n)) if A is None else A
     b = np.zeros(0) if b is None else b
@@ -43,7 +43,7 @@ def corners(C: Vector, d: Vector, A: Vector | None = None, b: Vector | None = No
 
 
 def ascent(F: ConvexSet, Q: PSD, rng: Rng, starts: int = 12) -> float:
-    """The largest yᵀQy over Fsym that climbing from random directions finds: a lower bound, mostly the maximum."""
+    """Return a lower bound on max yᵀQy over Fsym, mostly the maximum, by ascent from random directions."""
     best = 0.0
     for _ in range(starts):
         y, value = rng.normal(size=F.dim), -1.0
@@ -65,7 +65,7 @@ def gamma(differences: Vector) -> float:
 
 
 def assert_geometry(F: ConvexSet, extreme: Vector, rng: Rng, rtol: float = 1e-9) -> None:
-    """Every number F tells about itself against its extreme points (all of them, up to `rtol`)."""
+    """Check every geometric quantity of F against its extreme points, all of them up to `rtol`."""
     n = F.dim
     size = rtol * (1 + float(np.abs(extreme).max()))
     assert all(F.contains(v) for v in extreme)
@@ -91,14 +91,14 @@ def assert_geometry(F: ConvexSet, extreme: Vector, rng: Rng, rtol: float = 1e-9)
 
 
 def assert_maximum(reported: float, true: float, exact: bool, rtol: float) -> None:
-    """`told` is the maximum where it says so, and never below it."""
+    """Check that `told` is at least the maximum, and equal to it if it claims to be exact."""
     assert reported >= true * (1 - rtol) - 1e-12
     if exact:
         assert reported <= true * (1 + rtol) + 1e-12
 
 
 def assert_boxes(F: ConvexSet, extreme: Vector, rtol: float) -> None:
-    """The outer box is around F, the inner one in it, and beta is the ratio of their widths."""
+    """Check that the outer box contains F, F contains the inner box, and beta is the ratio of their widths."""
     outer, inner, beta = F.outer_box(), F.inner_box(), F.beta()
     assert all(outer.contains(v, 1e-9) for v in extreme)
     assert np.all(outer.widths() <= F.widths() * (1 + rtol) + 1e-9)

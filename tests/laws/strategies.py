@@ -38,7 +38,7 @@ Maker = Callable[[Rng, int], ConvexSet]
 
 
 def law(max_examples: int) -> Any:
-    """The settings of a law: the same examples in every run, nothing left on the disk."""
+    """Settings of a law: equal examples in every run, nothing left on the disk."""
     return settings(
         max_examples=max_examples,
         deadline=None,
@@ -50,14 +50,14 @@ def law(max_examples: int) -> Any:
 
 
 def random_box(rng: Rng, n: int) -> Box:
-    """Any box: offset, of unequal sides, sometimes with a coordinate that cannot move."""
+    """A box with an offset and unequal sides, sometimes with a coordinate that cannot move."""
     low = rng.normal(size=n) * 2
     width = rng.uniform(0.1, 3.0, size=n) * (rng.random(n) > 0.1)
     return Box(low, low + width)
 
 
 def box_around(rng: Rng, x: Vector) -> Box:
-    """A box that has `x` in its inside."""
+    """A box with `x` in its interior."""
     return Box(x - rng.uniform(0.1, 1.0, size=len(x)), x + rng.uniform(0.1, 1.0, size=len(x)))
 
 
@@ -68,7 +68,7 @@ def invertible(rng: Rng, n: int) -> Vector:
 
 
 def random_polytope(rng: Rng, n: int, equalities: int = 0) -> Polytope:
-    """Random faces around a point, closed by a box; with equalities that this point meets."""
+    """Random faces around a point, closed by a box; equalities hold at this point."""
     c = rng.normal(size=n)
     C = np.vstack((rng.normal(size=(n, n)), np.eye(n), -np.eye(n)))
     d = C @ c + rng.uniform(0.2, 1.0, size=len(C))
@@ -92,7 +92,7 @@ def _capped(rng: Rng, n: int) -> CappedSimplex:
 
 
 def _cut(maker: Maker) -> Maker:
-    """An intersection of what `maker` makes with a box around one of its points."""
+    """The intersection of a set from `maker` with a box around one of its points."""
 
     def make(rng: Rng, n: int) -> ConvexSet:
         inner = maker(rng, n)
@@ -117,7 +117,7 @@ def _product(rng: Rng, n: int) -> ConvexSet:
 
 
 def random_network(rng: Rng, n: int) -> FlowPolytope:
-    """A path from 0 to n, and other edges that go forward; some of them lead away from every path."""
+    """A path from 0 to n with further forward edges; some of them leave every path."""
     pairs = [(a, b) for a in range(n + 2) for b in range(a + 1, n + 2)]
     more = [pairs[k] for k in rng.permutation(len(pairs))[: n + 2]]
     edges = [*((a, a + 1) for a in range(n)), *more]
@@ -194,7 +194,7 @@ def random_psd(rng: Rng, n: int, shape: str) -> PSD:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Minimise ½ xᵀHx + z·x over F, near a point of F; `name` and `shape` say what was drawn."""
+    """A problem: minimise ½ xᵀHx + z·x over F, near a point of F; `name` and `shape` identify the draw."""
 
     name: str
     shape: str
@@ -230,13 +230,13 @@ class Problem:
 
 
 def points(rng: Rng, F: ConvexSet, count: int) -> Vector:
-    """Points of F: mixtures of its vertices along random directions."""
+    """Points of F, as mixtures of its vertices along random directions."""
     corners = np.array([F.vertex(rng.normal(size=F.dim)) for _ in range(count + 2)])
     return rng.dirichlet(np.full(len(corners), 0.3), size=count) @ corners
 
 
 def make_problem(name: str, shape: str, n: int, seed: int, in_range: bool = False) -> Problem:
-    """The problem that these arguments stand for."""
+    """Return the problem with these arguments."""
     rng = np.random.default_rng(seed)
     F = EVERY[name](rng, n)
     H = random_psd(rng, F.dim, shape)
@@ -252,7 +252,7 @@ def make_problem(name: str, shape: str, n: int, seed: int, in_range: bool = Fals
 def problems(
     names: tuple[str, ...] = tuple(EVERY), shapes: tuple[str, ...] = SHAPES, in_range: bool = False
 ) -> st.SearchStrategy[Problem]:
-    """Problems on the sets of these names with matrices of these shapes."""
+    """Problems on the sets with these names and matrices with these shapes."""
     return st.builds(
         make_problem,
         st.sampled_from(names),
@@ -264,6 +264,6 @@ def problems(
 
 
 def each_set(n: int, seed: int = 0) -> Iterator[tuple[str, ConvexSet]]:
-    """One set of each kind."""
+    """Return one set of each kind."""
     for k, (name, maker) in enumerate(SETS.items()):
         yield name, maker(np.random.default_rng((seed, k)), n)

@@ -23,7 +23,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def labels(rng: np.random.Generator, loss: str, count: int) -> np.ndarray:
-    """Labels that suit a loss."""
+    """Labels that a loss accepts."""
     kind = SCALAR_LOSSES[loss].labels
     if kind == "signs":
         return np.where(rng.random(count) < 0.4, 1.0, -1.0)
@@ -35,7 +35,7 @@ def labels(rng: np.random.Generator, loss: str, count: int) -> np.ndarray:
 
 
 def fitted(loss: str, y: ArrayLike) -> np.ndarray:
-    """Numbers as the nearest labels that a loss takes: signs, sizes, or themselves."""
+    """Return numbers as the nearest labels that a loss accepts: signs, sizes, or themselves."""
     numbers, kind = np.asarray(y, np.float64), SCALAR_LOSSES[loss].labels
     if kind == "signs":
         return np.where(numbers > 0, 1.0, -1.0)
@@ -47,7 +47,7 @@ def fitted(loss: str, y: ArrayLike) -> np.ndarray:
 def stream(
     seed: int, loss: str = "logistic", *, rows: int = 120, dim: int = 23, float64: bool = True, complete: bool = False
 ) -> Batch:
-    """Rows of 0 to 11 entries with repeats; not `complete`: labels are missing, and weights differ, 0 among them."""
+    """Rows of 0 to 11 entries with repeats; unless `complete`, labels may be missing and weights differ or are 0."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, 12, size=rows)
     entries = [list(zip(rng.integers(0, dim, size=k).tolist(), values(rng, k), strict=True)) for k in lengths]
@@ -59,7 +59,7 @@ def stream(
 
 
 def values(rng: np.random.Generator, count: int) -> list[float]:
-    """Values of all sizes, ones and zeros among them."""
+    """Values of all sizes, including ones and zeros."""
     kinds = rng.integers(0, 4, size=count)
     sizes = rng.normal(size=count) * 10 ** rng.uniform(-3, 3, size=count)
     return np.choose(kinds, [np.ones(count), np.zeros(count), -rng.random(count), sizes]).tolist()

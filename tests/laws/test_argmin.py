@@ -1,4 +1,4 @@
-"""What every argmin must satisfy, whatever the set and the matrix."""
+"""Properties of argmin for every set and every kind of matrix."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_arguments_are_not_touched(p: Problem) -> None:
 @law(130)
 @given(problems())
 def test_idempotent(p: Problem) -> None:
-    """Started from its own answer, argmin stays."""
+    """argmin started from its own result returns that result."""
     x = p.F.argmin(p.H, p.z, p.near)
     again = p.F.argmin(p.H, p.z, x)
     assert p.value(again) <= p.value(x) + p.tolerance()
@@ -71,7 +71,7 @@ def test_directions_without_weight_stay(p: Problem) -> None:
 @law(60)
 @given(st.sampled_from(SINGULAR), st.integers(2, 5), SEEDS)
 def test_directions_without_weight_stay_in_other_coordinates(name: str, shape: str, n: int, seed: int) -> None:
-    """The same on sets that are solved in other coordinates: what has no weight is meant in these ones."""
+    """Directions without weight also stay at `near` on sets that are solved in other coordinates."""
     _assert_stays(make_problem(name, shape, n, seed, in_range=True))
 
 
@@ -87,7 +87,7 @@ def _assert_stays(p: Problem) -> None:
 @law(130)
 @given(problems(tuple(SYMMETRIC), STRICT), SEEDS)
 def test_permutation_equivariance(p: Problem, seed: int) -> None:
-    """On a set that does not tell its coordinates apart, neither does argmin."""
+    """On a set symmetric in its coordinates, permuting the inputs of argmin permutes its result."""
     order = np.random.default_rng(seed).permutation(p.F.dim)
     H = p.H if p.H.ndim == 0 else (p.H[order] if p.H.ndim == 1 else p.H[np.ix_(order, order)])
     x = p.F.argmin(p.H, p.z, p.near)
@@ -140,7 +140,7 @@ def test_halfspace(shape: str, n: int, seed: int) -> None:
 @law(100)
 @given(st.integers(1, 6), SEEDS)
 def test_box_with_infinite_sides(n: int, seed: int) -> None:
-    """With weight everywhere an open box is a box; without, it refuses to run away."""
+    """With weight everywhere, an open box behaves as a box; without weight, argmin raises an error."""
     rng = np.random.default_rng(seed)
     low, high = np.where(rng.random(n) < 0.5, -np.inf, -1.0), np.where(rng.random(n) < 0.5, np.inf, 0.5)
     F = Box(low, high)

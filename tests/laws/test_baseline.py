@@ -181,7 +181,7 @@ def test_long_streams_of_one_class_do_not_underflow() -> None:
 
 @pytest.mark.parametrize("unlike", [0.0, 0.05, 0.6])
 def test_the_base_rate_is_the_same_to_the_bit_however_rows_are_cut(unlike: float) -> None:
-    """Four rows of weight 1 are learned at once, and some cuts never leave four together."""
+    """Four rows of weight 1 are learned at once; some ways to cut batches never leave four together."""
     rng = np.random.default_rng(3)
     y = np.where(rng.random(3000) < 0.02, 1.0, -1.0)
     y[rng.random(3000) < unlike / 2] = np.nan

@@ -33,7 +33,7 @@ def labels_of(loss: str, rng: np.random.Generator, score: np.ndarray) -> np.ndar
 
 
 def stream(loss: str, seed: int, rows: int = 120) -> str:
-    """VW text whose labels follow two features against the signs that they are bound to, and others."""
+    """Return VW text with labels that follow two features against their required signs, and other features."""
     rng = np.random.default_rng(seed)
     up, down = rng.normal(size=(2, rows))
     y = labels_of(loss, rng, rng.normal(size=rows) - rng.uniform(-1, 1) * up + rng.uniform(-1, 1) * down)
@@ -72,7 +72,9 @@ def batches(folder: Path, loss: str, seed: int, spec: Spec) -> list[Any]:
 def test_kernels_equal_their_replay(
     folder: Path, loss: str, seed: int, scale: Any, dim: int, float64: bool, l1: float, l2: float, upper: float
 ) -> None:
-    """To the bit, of all that was learned, and of the sums of the receipt; bounds hold for every weight."""
+    """The kernels and the replay agree to the bit in all state and in the receipt's sums; bounds hold for every
+    weight.
+    """
     own = {"up": (0, None), "n^x1?": (0.001, None), "n^x*": (-0.03, 0.02)}  # in any cell that they share
     spec = Spec(loss=loss, scale=scale, dim=dim, float64=float64, l1=l1, l2=l2, upper=upper, bounds=own)
     rows = batches(folder, loss, seed, spec)
@@ -116,7 +118,7 @@ def test_kernels_equal_their_replay(
 def test_classes_keep_to_their_bounds(
     folder: Path, seed: int, loss: str, scale: Any, dim: int, float64: bool, l1: float, known: int
 ) -> None:
-    """The weights of every class, to the bit as in the replay; also where names share cells, met on the way."""
+    """The weights of every class keep their bounds and equal the replay's, also if names share cells."""
     own = {"up": (0, None), "n^x1?": (0.001, None), "n^x*": (-0.03, 0.02)}
     spec = Spec(loss=loss, scale=scale, dim=dim, float64=float64, l1=l1, bounds=own, classes=5)
     assert not spec.stacked
@@ -157,7 +159,7 @@ def test_classes_keep_to_their_bounds(
 @law(6)
 @given(seed=SEEDS, scale=st.sampled_from([0.3, 20.0, (0.1, 1.0, 7.0), AUTO]), passes=st.sampled_from([1, 2]))
 def test_predictions_are_monotone(folder: Path, loss: str, seed: int, scale: Any, passes: int) -> None:
-    """In a feature whose weight has a sign: scores and means, whatever the other features of the row are."""
+    """Scores and means are monotone in a feature whose weight has a sign, whatever the row's other features are."""
     spec = Spec(loss=loss, scale=scale, dim=2**18, bounds=BOUNDS)
     rows = batches(folder, loss, seed, spec)
     engine = Engine(spec)

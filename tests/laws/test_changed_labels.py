@@ -1,4 +1,4 @@
-"""Streams whose labels change: one far from all others, another unit from some row on, classes that are rare.
+"""Streams with changing labels: an outlier, a change of the unit at some row, rare classes.
 
 The mixture is soon as good as the running mean, median, quantile or majority, which is one of its experts.
 """
@@ -26,7 +26,7 @@ from oracles.learner_twin import LearnerTwin, row_of
 DIM, ROWS = 6, 4000
 
 
-# Of the rows, counted from 1: which labels are multiplied when the change is around row n, and by what.
+# The rows (counted from 1) with multiplied labels when the change is near row n, and the factors.
 CHANGES: dict[str, tuple[Callable[[np.ndarray, int], np.ndarray], float]] = {
     "row n times 1e6": (lambda row, n: row == n, 1e6),
     "rows n and n + 1 times 1e6": (lambda row, n: (row == n) | (row == n + 1), 1e6),
@@ -38,7 +38,7 @@ CHANGES: dict[str, tuple[Callable[[np.ndarray, int], np.ndarray], float]] = {
 
 
 def changed(change: str, seed: int, *, rows: int = ROWS, n: int = 1000, offset: float = 0.0) -> Batch:
-    """Six numbers with weights and noise of about 1; the labels of some rows are multiplied."""
+    """Return six numbers with weights and noise of about 1; the labels of some rows are multiplied."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, DIM))
     y = offset + X @ rng.normal(size=DIM) + rng.normal(size=rows)
@@ -49,7 +49,7 @@ def changed(change: str, seed: int, *, rows: int = ROWS, n: int = 1000, offset: 
 
 
 def to_the_baseline(engine: Engine, batch: Batch, windows: list[tuple[int, int]]) -> list[float]:
-    """The loss of the rows of each window, the first left out, over that of the baseline."""
+    """Return the loss of the rows of each window, without its first rows, divided by the baseline's."""
     totals = {0: engine.progress}
     done = 0
     for end in sorted({row for window in windows for row in window}):
@@ -169,7 +169,7 @@ def test_a_run_that_is_resumed_at_any_row_of_a_change_is_the_same(change: str, t
 
 
 def rare(seed: int, positives: float, strength: float, rows: int = 6000) -> Batch:
-    """Rows of ten of 300 names; few are positive, and the names tell which by `strength`."""
+    """Return rows with ten of 300 names; few rows are positive, and names predict the class with `strength`."""
     rng = np.random.default_rng(seed)
     names = np.sort(np.argsort(rng.random((rows, 300)), axis=1)[:, :10], axis=1)
     score = strength * rng.normal(size=300)[names].sum(axis=1) + np.log(positives)
@@ -182,7 +182,7 @@ def rare(seed: int, positives: float, strength: float, rows: int = 6000) -> Batc
 @pytest.mark.parametrize("positives", [0.01, 0.05, 0.3])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_rare_classes_cost_no_more_than_the_majority(loss: str, positives: float, seed: int) -> None:
-    """From row 1,000 on; and what tells the classes is still learned."""
+    """After row 1,000 rare classes cost no more than the majority, and informative names are still learned."""
     engine = Engine(spec(loss, 300, scale=AUTO, coin=True, dense=True))
     batch = rare(seed, positives, 0.0)
     ratios = to_the_baseline(engine, batch, [(1000, end) for end in range(2000, 6001, 500)])
@@ -194,7 +194,7 @@ def test_rare_classes_cost_no_more_than_the_majority(loss: str, positives: float
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_what_caution_costs_is_bounded(loss: str) -> None:
-    """Against the mixture ln 25 max(1, G/4) + G, against the majority G + what the mixture lost more over 24."""
+    """The caution costs at most ln 25 max(1, G/4) + G against the mixture, and G + excess/24 against the majority."""
     for seed, strength in ((1, 0.0), (2, 0.3), (3, 2.0)):
         batch = rare(seed, 0.2, strength, rows=1500)
         twin = LearnerTwin(spec(loss, 300, scale=AUTO, float64=True))

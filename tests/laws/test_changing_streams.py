@@ -1,4 +1,4 @@
-"""A stream whose best scale changes half way: the mixture keeps up with models that are restarted at the change."""
+"""A stream whose best scale changes half way: the mixture is as good as models restarted at the change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROWS, DIM, PRESENT = 20_000, 400, 12
 
 
 def half(strength: float, seed: int, w: np.ndarray) -> Batch:
-    """Rows of a dozen names each; the labels follow `strength` times the same weights."""
+    """Return rows of a dozen names each; labels follow fixed weights times `strength`."""
     rng = np.random.default_rng(seed)
     names = np.argsort(rng.random((ROWS, DIM)) ** (1.0 / np.linspace(0.2, 3.0, DIM)), axis=1)[:, :PRESENT]
     score = strength * w[names].sum(axis=1)
@@ -21,7 +21,7 @@ def half(strength: float, seed: int, w: np.ndarray) -> Batch:
     return Batch(indptr, names.ravel().astype(np.uint32), np.ones(names.size, np.float32), y, np.ones(ROWS))
 
 
-# Within 2 % from one strength to another unless the second is a fifteenth of the first: docs/scales.md.
+# Within 2 % for a change of strength, unless the second is a fifteenth of the first: docs/scales.md.
 @pytest.mark.parametrize(("first", "second"), [(0.05, 1.5), (0.3, 1.5), (0.5, 0.05), (1.0, 0.1)])
 def test_fixed_share_follows_the_best_scale(first: float, second: float) -> None:
     w = np.random.default_rng(7).normal(size=DIM)

@@ -29,7 +29,7 @@ ZONES = st.one_of(st.sampled_from(["", "Z", "z", "+00", "-0000", "+24:00", "+5"]
 
 @st.composite
 def spelled(draw: st.DrawFn) -> str:
-    """A moment in one of the ways to write it, now and then a broken one."""
+    """A moment in one of its spellings, sometimes a broken one."""
     moment = draw(st.one_of(MOMENTS, NEAR))
     day = f"{moment.year:04}-{moment.month:02}-{moment.day:02}"
     day = draw(st.sampled_from([day, day, day, day.replace("-", ""), "2023-02-29", "2024-00-10", day[:-1]]))
@@ -103,7 +103,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def text(value: Any) -> str:
-    """A cell as a CSV file has it."""
+    """Return a cell as a CSV file spells it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -118,7 +118,7 @@ def csv_of(table: pa.Table) -> str:
 
 
 def as_written(column: pa.ChunkedArray) -> list[Any]:
-    """Numbers of float32 with the digits that such a number needs."""
+    """Return float32 numbers with as many digits as they need."""
     values = column.to_pylist()
     if column.type != pa.float32():
         return values

@@ -22,8 +22,8 @@ use_instruction_set("")
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_play_held_by_a_bound_keeps_the_cells_finite(name: str, loss: str, side: dict[str, float]) -> None:
-    # sigma x with x at its bound is not tied to z: it may be far beyond float32. An infinite z would play an infinite
-    # x, and the row before in the same batch, whose last block reads on into this one, would score inf * 0.
+    # sigma x with x at its bound does not depend on z and may be far beyond float32. An infinite z would give an
+    # infinite play, and the previous row in the batch, whose last block reads into this row, would score inf * 0.
     spec = Spec(loss=loss, dim=4, intercept=False, **side)
     batch = Batch.from_rows([{0: 1e30}, {0: 1e30}, {1: 1.0}, {0: 1.0}], y=[1.0, -1.0, np.nan, np.nan])
     replay = Replay(spec, retire=False)
@@ -90,7 +90,7 @@ def test_rows_that_would_make_a_loss_no_number_are_refused(name: str) -> None:
 @pytest.mark.parametrize("float64", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "absolute", "huber", "poisson", "hinge"])
 def test_rows_with_and_without_gradients_that_are_cut(name: str, float64: bool, loss: str) -> None:
-    """Rows whose gradients are all small are learned by a shorter loop, and with a receipt none is: the same bits."""
+    """Batches with small gradients alone take a shorter loop, and batches with a receipt never do: the bits agree."""
     rng = np.random.default_rng(3)
     sizes = 10.0 ** rng.choice([-29, -3, 0, 0, 0, 5, 20, 29], size=(120, 6))
     values = sizes * rng.normal(size=sizes.shape)
@@ -117,7 +117,7 @@ def test_rows_with_and_without_gradients_that_are_cut(name: str, float64: bool, 
 def test_the_log_loss_with_and_without_gradients_that_are_cut(
     name: str, float64: bool, scale: Any, side: dict[str, float]
 ) -> None:
-    """One large value in a batch has all its rows learned with cuts, and by itself hardly any row is: the same bits."""
+    """One large value makes all rows of a batch take the loop with clipping: the bits agree with the loop without."""
     rng = np.random.default_rng(5)
     sizes = 10.0 ** rng.choice([-29, -3, 0, 0, 0, 5, 14, 15, 29], size=(120, 7))
     values = sizes * rng.normal(size=sizes.shape)

@@ -1,4 +1,4 @@
-"""Every quick way of computing a step against a slow one: dense formulas, another solver, or brute force."""
+"""Fast computations of a step against slow ones: dense formulas, another solver, or brute force."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_low_rank_is_its_dense_self(
 @settings(max_examples=80, deadline=None)
 @given(SEEDS, st.integers(40, 90), DECADES, st.sampled_from(["falling", "flat", "low rank", "one"]))
 def test_the_largest_eigenvalue_is_never_too_small(seed: int, n: int, decades: float, kind: str) -> None:
-    """Few products with the matrix or all eigenvalues: an upper bound, within 1e-12."""
+    """A few products with the matrix give an upper bound on the largest eigenvalue, within 1e-12."""
     rng = np.random.default_rng(seed)
     w = {
         "falling": 0.3 ** np.arange(n),
@@ -148,7 +148,7 @@ def test_ball_step_of_low_rank(
 
 
 def test_ball_step_stays_in_directions_without_weight() -> None:
-    """What neither H nor z sees stays where it was, as far as the ball has room."""
+    """Directions without weight in H and z stay where they were, as far as the ball allows."""
     H = LowRank(0.0, np.eye(4)[:, :1], np.array([2.0]))
     near = np.array([0.0, 0.3, -0.2, 0.1])
     x = L2Ball(4).minimise_low_rank(H, np.array([-1.0, 0.0, 0.0, 0.0]), near).x
@@ -199,7 +199,7 @@ def test_sketch_is_frequent_directions(seed: int, n: int, rank: int, decades: fl
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, st.integers(1, 30), st.integers(1, 30), DECADES, DECADES)
 def test_box_step_by_pivots(seed: int, n: int, rank: int, weight: float, pull: float) -> None:
-    """A full matrix on a box: feasible, as good as the solver's point, and an honest gap."""
+    """A full matrix on a box by pivots: feasible, as good as the solver's point, and with a valid gap."""
     rng = np.random.default_rng(seed)
     half = rng.normal(size=(n, min(rank, n))) * 10.0 ** (weight / 2)
     H = half @ half.T
@@ -243,7 +243,7 @@ def test_games_with_low_rank_matrices(F: ConvexSet, scheme: Scheme) -> None:
 @settings(max_examples=80, deadline=None)
 @given(SEEDS, st.integers(2, 25), DECADES, DECADES, st.sampled_from([0.0, 2.0, 8.0]))
 def test_ellipsoid_step_along_its_axes(seed: int, n: int, weight: float, pull: float, decades: float) -> None:
-    """One number as the matrix: as good as the ball's step with a full matrix, and an honest gap."""
+    """A multiple of I on an ellipsoid: as good as the ball's step with a full matrix, and with a valid gap."""
     rng = np.random.default_rng(seed)
     a, b = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
     A = a @ np.diag(10.0 ** rng.uniform(-decades / 2, decades / 2, n)) @ b
@@ -282,7 +282,7 @@ CUTS: dict[str, Callable[[np.random.Generator, int, float], Intersection]] = {
 @settings(max_examples=100, deadline=None)
 @given(SEEDS, st.integers(1, 12), DECADES, st.sampled_from(sorted(CUTS)))
 def test_ranges_of_a_cut_set(seed: int, n: int, decades: float, kind: str) -> None:
-    """The closed forms against 2n best points, and a start with room on every side that has some."""
+    """Closed-form ranges equal 2n linear programs, and the start has room on every side that has any."""
     rng = np.random.default_rng(seed)
     F = CUTS[kind](rng, n, 10.0**decades)
     low, high = F.bounds()
@@ -322,14 +322,14 @@ def test_widths_by_walks(seed: int, n: int, faces: int, decades: float, equality
 
 
 def test_walks_find_the_corners_of_a_cube() -> None:
-    """Every corner of a cube is degenerate for no one and optimal for many: each end is exact."""
+    """On a cube, every corner is nondegenerate and optimal for many objectives: each end is exact."""
     n = 12
     P = Polytope(np.vstack((np.eye(n), -np.eye(n), np.ones((1, n)))), np.concatenate((np.ones(2 * n), [n])))
     np.testing.assert_allclose(P.widths(), 2.0, atol=1e-14)
 
 
 def test_one_program_from_the_start_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the first corner every end is walked to: HiGHS is asked once for 40 ends."""
+    """After the first corner walks find every end: HiGHS solves one program for 40 ends."""
     asked = []
     right = linear.solve_linear
     monkeypatch.setattr(linear, "solve_linear", lambda *a: asked.append(1) or right(*a))

@@ -1,4 +1,4 @@
-"""No fixed weights are below the floor: random ones, and the best of a length by SciPy, for every loss and norm."""
+"""The floor is a lower bound for fixed weights: random ones and SciPy's best of a length, for every loss and norm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORDER = {"1": 1, "2": 2, "inf": np.inf}
 
 
 class Hindsight:
-    """The loss per row of fixed weights, times the units of their features, on top of the running offset."""
+    """Return the loss per row of fixed weights, times the units of their features, added to the running offset."""
 
     def __init__(self, engine: Engine, batch: Batch, spec: Spec) -> None:
         self.loss = spec.scalar_loss()
@@ -81,7 +81,7 @@ def test_random_weights_are_not_below_it(loss: str, scale: str, seed: int, optio
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_best_weights_are_not_below_it(loss: str, scale: str) -> None:
-    """Weights that minimise loss + penalty |t|² are the best of their length, up to what SciPy leaves."""
+    """Weights that minimise loss + penalty |t|² are the best of their length, up to SciPy's accuracy."""
     certificate, hindsight = learned(loss, {}, 5, SCALES[scale])
     t, met = np.zeros(hindsight.X.shape[1]), []
     for penalty in (1.0, 0.1, 0.01):
@@ -97,7 +97,7 @@ def test_the_best_weights_are_not_below_it(loss: str, scale: str) -> None:
 
 
 def linear_parts(loss: str, y: Vector, tau: float) -> list[tuple[Vector, Vector]]:
-    """Losses with kinks as the largest of slope times score plus constant."""
+    """Return losses with kinks as the maximum of linear functions of the score."""
     if loss == "hinge":
         return [(-y, np.ones_like(y)), (np.zeros_like(y), np.zeros_like(y))]
     tau, times = (0.5, 2.0) if loss == "absolute" else (tau, 1.0)
@@ -107,7 +107,7 @@ def linear_parts(loss: str, y: Vector, tau: float) -> list[tuple[Vector, Vector]
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("loss", ["hinge", "absolute", "quantile"])
 def test_the_best_weights_in_a_box_by_linear_programming_are_not_below_it(loss: str, scale: str) -> None:
-    """Losses with kinks have no gradient to follow to their least: a linear program finds it in a box."""
+    """The floor is below the best weights in a box, which a linear program finds for losses with kinks."""
     certificate, hindsight = learned(loss, {}, 6, SCALES[scale])
     assert np.ptp(hindsight.weight) > 0.0, "rows of different weights"
     curve, (n, d) = certificate.with_norm("inf").curve, hindsight.X.shape
@@ -125,7 +125,7 @@ def test_the_best_weights_in_a_box_by_linear_programming_are_not_below_it(loss: 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_it_is_tight_at_its_own_direction(loss: str) -> None:
-    """With one scale the line is the linearised loss of the weights that it is made for: it cannot be any higher."""
+    """With one scale the floor's line is the linearised loss of the weights that it is made for, so it is tight."""
     own = spec(loss, scale=0.3, float64=True, intercept=True)
     engine, batch = Engine(own, receipt=True), stream(3, loss, complete=True)
     engine.learn(batch)
@@ -153,7 +153,7 @@ def test_the_compiled_sums_are_those_of_numpy(loss: str, scale: str) -> None:
 
 
 def test_units_of_features_do_not_matter() -> None:
-    """A feature measured in another unit, by a power of two: the same curve, to the bit."""
+    """A feature measured in another unit, by a power of two, gives an equal curve, to the bit."""
     curves = []
     for factor in (1.0, 2.0**20):
         batch = stream(4, complete=True)

@@ -46,7 +46,7 @@ def cells(name: str, rng: np.random.Generator, rows: int) -> list[Any]:
 
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
-    """Rows with a label, of which some are bad; of some columns a part of the cells is missing."""
+    """Rows with a label, some of them bad; some columns have missing cells."""
     rows = draw(st.sampled_from([1, 7, 256, 1024, 1025, 3000]))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     bad = rng.random(rows) < draw(st.sampled_from([0.0, 0.002, 0.2]))
@@ -76,13 +76,13 @@ def names_of_row(row: dict[str, Any], marks_missing: bool) -> list[str]:
 
 
 def expected_names(rows: list[list[str]], budget: int) -> tuple[list[str], int | None]:
-    """The names of a plain list, and the row of the first that does not fit."""
+    """Return the names that a plain list would keep, and the row of the first name that does not fit."""
     kept = kept_names((RowOfNames([(name, feature_hash(name.encode())) for name in row], []) for row in rows), budget)
     return kept.names, kept.full_row
 
 
 def kept(source: data.Source, budget: int, threads: int) -> tuple[list[str], int | None]:
-    """The names that a reading keeps, and the row of the first that does not fit."""
+    """Return the names that a reading keeps, and the row of the first name that does not fit."""
     names = Names(budget)
     for batch, position in source.read(threads=threads):
         names.add(batch, position.rows)
@@ -90,7 +90,7 @@ def kept(source: data.Source, budget: int, threads: int) -> tuple[list[str], int
 
 
 def forms(table: pa.Table, folder: Path, writing: dict[str, Any]) -> dict[str, Any]:
-    """The same rows as files and frames."""
+    """Return the rows as files and as frames."""
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     texts = [name for name in table.column_names if table[name].type == pa.string() and name != "y"]
@@ -150,7 +150,7 @@ def test_every_form_of_the_rows_keeps_the_names_of_a_plain_list(
 
 @pytest.mark.parametrize("at", [0, 1023, 1024, 2000])
 def test_a_row_that_is_left_out_keeps_no_name_and_the_next_that_has_it_does(at: int) -> None:
-    """The first row with an entry of a dictionary is bad, wherever it stands in a block of rows."""
+    """A bad row may be the first with an entry of a dictionary, anywhere in a block of rows."""
     rows = 3000
     labels = ["x" if i == at else str(i % 2) for i in range(rows)]
     column = [f"v{i // 3 if i % 3 else i % 5}" for i in range(rows)]

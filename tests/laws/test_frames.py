@@ -59,7 +59,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def text(value: Any) -> str:
-    """A cell as a CSV file has it."""
+    """Return a cell as a CSV file spells it."""
     if value is None or value != value:
         return ""
     if isinstance(value, bool):
@@ -145,7 +145,7 @@ def test_floats_are_spelled_as_in_python(value: float, narrow: float) -> None:
 
 
 def spelled(value: np.float32) -> str:
-    """The shortest digits that read back as the same number."""
+    """Return the shortest digits that read back as an equal number."""
     if value and abs(float(value)) < 1e-4:  # not as float32, where 0.0001 is 1e-4
         return np.format_float_scientific(value, trim="-", exp_digits=2)
     return np.format_float_positional(value, trim="0")

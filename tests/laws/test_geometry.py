@@ -1,4 +1,4 @@
-"""What every set tells about itself, against what its own vertices show."""
+"""Geometric quantities of every set against its own vertices."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_vertex_minimises(name: str, n: int, seed: int) -> None:
 @law(2)
 @given(st.integers(1, 4), SEEDS)
 def test_sizes(name: str, n: int, seed: int) -> None:
-    """Widths, diameter and N are never too small, and exact where the set says so."""
+    """Widths, diameter and N are never too small, and exact if the set claims so."""
     rng = np.random.default_rng(seed)
     F = EVERY[name](rng, n)
     true = np.array([F.vertex(-e)[i] - F.vertex(e)[i] for i, e in enumerate(np.eye(F.dim))])
@@ -65,7 +65,7 @@ def test_boxes_start_and_tangent(name: str, n: int, seed: int) -> None:
 @law(4)
 @given(st.integers(1, 5), SEEDS)
 def test_contains_knows_the_outside(name: str, n: int, seed: int) -> None:
-    """Beyond a vertex along its own direction there is nothing; the tolerance is atol·(1 + scale)."""
+    """Points beyond a vertex along its own direction are outside; the tolerance is atol·(1 + scale)."""
     rng = np.random.default_rng(seed)
     F = EVERY[name](rng, n)
     g = rng.normal(size=F.dim)

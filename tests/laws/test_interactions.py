@@ -1,4 +1,4 @@
-"""Interactions: the same products as the slow twin, and the same rows whatever the format."""
+"""Interactions: products equal the slow twin's, and rows do not depend on the format."""
 
 from __future__ import annotations
 

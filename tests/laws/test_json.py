@@ -1,4 +1,4 @@
-"""Laws of JSON lines: they equal their naive twin, and no bytes make them fall over."""
+"""Laws of JSON lines: they equal their naive twin, and no bytes crash the reader."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_json_lines_are_their_twin(drawn: st.DataObject, may_break: bool, block_
 
 @st.composite
 def alike(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Rows with the same keys in the same order, mostly; what most files have is read in another way than the rest."""
+    """Rows that mostly have equal keys in equal order, which take a faster path than other rows."""
     names = draw(st.lists(KEYS.filter(lambda name: name != "y"), unique=True, min_size=1, max_size=4))
     inside = draw(st.sampled_from([None, *names]))
     rows = []
@@ -133,7 +133,7 @@ def test_rows_alike_do_not_depend_on_their_blanks(rows: list[dict[str, Any]], mi
 
 
 def has_one_meaning(row: dict[str, Any]) -> bool:
-    """Whether no two keys have the same path, as those of {"a": {"b": 1}, "a.b": 2} have, and all text is UTF-8."""
+    """Return True if no two keys have equal paths, as in {"a": {"b": 1}, "a.b": 2}, and all text is UTF-8."""
 
     def paths(value: dict[str, Any], before: str) -> list[str]:
         inner = [

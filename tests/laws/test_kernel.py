@@ -1,4 +1,4 @@
-"""The laws that join the kernel with the log loss, its twin, the theory half, and the objective they minimise.
+"""Laws that connect the log-loss kernel with its twin, the theory half, and the objective that it minimises.
 
 The laws of the other losses, whose labels may be in any unit, are in test_labels.py.
 """
@@ -148,7 +148,8 @@ def test_twin_equals_theory_on_boxes(l1: float, l2: float, seed: int, c: float, 
 
 
 def literal(history: list[tuple[float, float, float, float]], s: Spec, M: float) -> float:
-    """The minimiser of the objective of one coordinate: rounds (g, x, sigma, rho), rho centred at the origin.
+    """Return the minimiser of one coordinate's objective for rounds (g, x, sigma, rho), with rho centred at the
+    origin.
 
     Penalties are on the weight times the unit M of its feature.
     """
@@ -203,7 +204,7 @@ def twin_bias(twin: LearnerTwin) -> float:
 
 
 def bound(engine: Engine, u: np.ndarray, u0: float) -> tuple[float, float]:
-    """Both sides of the certificate: LinRegret(u), and what it is at most."""
+    """Return LinRegret(u) and its bound."""
     s, sums = engine.spec, engine.sums
     left = right = 0.0
     base = np.insert(engine.intercept[:3], 2, 1.0, axis=0).T  # its unit is 1
@@ -234,7 +235,7 @@ def test_certificate_holds_for_every_comparator(options: str, seed: int) -> None
 
 
 def test_a_stalled_root_does_not_let_z_drift() -> None:
-    """Once float32 cannot take up g², sigma is 0 too: the play stays what Q and z say, for ever."""
+    """If a float32 cannot represent the sum with g², sigma is 0 too: plays remain a function of Q and z."""
     engine = Engine(Spec(dim=1, intercept=False, scale=1.0))
     engine.put(np.array([0]), np.array([[0.0, 2.0**20, 1.0, 0.0]]))
     up_down = np.tile([1.0, -1.0], 50_000)
@@ -312,7 +313,7 @@ def test_a_bad_row_is_refused_and_changes_nothing(
 @pytest.mark.parametrize("float64", [True, False])
 @pytest.mark.parametrize("dim", [64, 100])
 def test_one_bad_entry_is_found_wherever_it_stands(dim: int, float64: bool, kernels: str) -> None:
-    """Entries are checked several at a time; a table whose size is a power of two by the bits of its indices."""
+    """Entries are checked several at a time; if the table's size is a power of two, by the bits of the indices."""
     limit = np.float64(1e30) if float64 else np.float32(1e30)
     count = 37
     rng = np.random.default_rng(4)
@@ -363,8 +364,10 @@ def test_one_bad_label_or_weight_is_found_wherever_it_stands() -> None:
 
 @pytest.mark.parametrize("float64", [True, False])
 def test_a_row_that_repeats_a_slot_gives_the_same_bits_everywhere(float64: bool) -> None:
-    """A batch promises that none does. All kernels learn the last entry of a slot, and add all gradients to an S beside
-    its cell; with float64 S is in the cell."""
+    """Repeated slots violate the promise of a batch: all kernels learn the last entry of such a slot.
+
+    They add all gradients to an S beside its cell; with float64 S is in the cell.
+    """
     indptr = np.array([0, 2, 4, 7, 14])
     indices = np.array([1, 1, 0, 1, 1, 0, 0, 2, 2, 2, 2, 2, 0, 2], np.uint32)
     values = np.array([1.0, 0.0, 0.5, 2.0, 1e-3, 1.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.0, -7.0], np.float32)

@@ -29,7 +29,7 @@ def test_minimise_l1(name: str, shape: str, n: int, power: float, seed: int) -> 
 @law(3)
 @given(st.sampled_from(SHAPES), st.integers(1, 5), SEEDS)
 def test_minimise_without_l1(name: str, shape: str, n: int, seed: int) -> None:
-    """The same without the term, and the gap is a true bound on what is missing."""
+    """With l1 = 0 the result equals `minimise`, and the gap bounds the distance to the minimum."""
     p = make_problem(name, shape, n, seed)
     actual = p.F.minimise(p.H, p.z, p.near)
     best = minimum(p.F, p.H, p.z)

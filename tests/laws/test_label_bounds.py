@@ -1,4 +1,4 @@
-"""What is proved for labels in any unit: each scale against fixed weights, the mixture against its experts."""
+"""Proved bounds for labels in any unit: each scale against fixed weights, the mixture against its experts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def offsets(loss: ScalarLoss, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """What fixed weights are added to in each row, and what the row is divided by: 1 but for counts."""
+    """Return the offset that fixed weights are added to in each row, and the row's divisor: 1 except for counts."""
     facts, counts = Labels(loss.name, loss.tau or 0.5), loss.rule == "log_mean"
     m, share = np.zeros(len(batch)), np.zeros(len(batch))
     for r in np.flatnonzero(learned(batch)).tolist():
@@ -58,7 +58,9 @@ def offsets(loss: ScalarLoss, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
 
 
 def comparators(s: Spec, batch: Batch, m: np.ndarray, engine: Engine) -> list[tuple[np.ndarray, float]]:
-    """None, small and large ones, least squares in the scale of the scores, and every scale's own weights."""
+    """Return comparators: zero, small and large weights, least squares in the scale of scores, and every scale's
+    weights.
+    """
     rng, rows = np.random.default_rng(1), learned(batch)
     X, y = dense(batch, DIM)[rows], batch.y[rows]
     aim = np.log(np.maximum(y, 0.5)) if s.scalar_loss().link == "log" else y
@@ -78,13 +80,13 @@ def comparators(s: Spec, batch: Batch, m: np.ndarray, engine: Engine) -> list[tu
 @law(2)
 @given(seed=SEEDS)
 def test_no_fixed_weights_beat_a_run_by_more_than_its_receipt_states(loss: str, options: str, seed: int) -> None:
-    """Against m_t + u.v_t, every u: true regret <= regret of the receipt <= bound, by each scale's own numbers."""
+    """For m_t + u.v_t and every u: true regret <= regret of the receipt <= bound, by each scale's own numbers."""
     for batch in (linear_stream(seed, loss), *([with_outliers(seed, loss)] if loss in NUMBERS else [])):
         check_receipt(batch, loss, options)
 
 
 def with_outliers(seed: int, loss: str) -> Batch:
-    """Labels that are cut before they are learned: four, of which two are in neighbouring rows."""
+    """Return labels of which four are clipped before they are learned, two of them in neighbouring rows."""
     batch, rng = linear_stream(seed, loss), np.random.default_rng(seed)
     factor = np.ones(len(batch))
     factor[[100, 101, 180, 250]] = rng.choice([1e3, -1e4, 1e6], size=4)
@@ -165,7 +167,7 @@ class Literal(LearnerTwin):
         self.history.append((at, slopes, A, stability, y, c, self.labels.U))
 
     def phi(self, row: int, k: int) -> tuple[float, float, float]:
-        """phi of a row for scale k, its loss above the least one, and the price of an explicit step."""
+        """Return phi of a row for scale k, its loss above the least one, and the cost of an explicit step."""
         scores, slopes, A, stability, y, c, U = self.history[row]
         s, unit = float(scores[k]), U if self.loss == "poisson" else 1.0
         a = float(slopes[k]) / c * unit
@@ -176,7 +178,7 @@ class Literal(LearnerTwin):
         return c * term / unit + float(stability[k]), c * (loss - self._least(y)) / unit, explicit
 
     def _point(self, s: float, y: float, a: float) -> float | None:
-        """Where the loss has the slope a; None where the infimum is not attained."""
+        """Return the score at which the loss has slope a; None if the infimum is not attained."""
         match self.loss:
             case "squared":
                 return y + a
@@ -208,7 +210,9 @@ class Literal(LearnerTwin):
 @law(3)
 @given(seed=SEEDS)
 def test_no_row_costs_more_than_its_own_loss(loss: str, seed: int) -> None:
-    """phi_t <= c (loss - least loss), without a log link also what an explicit step costs; sums as in the kernel."""
+    """phi_t <= c (loss - least loss), without a log link including the cost of an explicit step; sums as in the
+    kernel.
+    """
     batch = linear_stream(seed, loss)
     s = spec(loss, DIM, scale=AUTO, float64=True)
     literal, rows = Literal(s), np.flatnonzero(learned(batch))
@@ -232,7 +236,7 @@ def test_no_row_costs_more_than_its_own_loss(loss: str, seed: int) -> None:
 @pytest.mark.parametrize("options", list(OPTIONS))
 @pytest.mark.parametrize("loss", [name for name in LABELLED if name != "poisson"])
 def test_a_receipt_bounds_the_rows_by_their_losses(loss: str, options: str, float64: bool) -> None:
-    """Row terms and stability together are at most the scale's own loss above the least, with every option."""
+    """With every option, row terms and stability are at most the scale's own loss above the least loss."""
     for batch in (stream(8, loss), stream(9, loss, complete=True)):
         s = spec(loss, **{**OPTIONS[options], "float64": float64})
         engine = Engine(s, receipt=True)
@@ -243,7 +247,7 @@ def test_a_receipt_bounds_the_rows_by_their_losses(loss: str, options: str, floa
         possible = own.scale_loss - least
         price = own.terms + 0.5 * engine.sums.stability
         assert price <= possible * (1.0 + 1e-6)
-        # Weights that have to be above 0 may give scores far beyond the labels, of which the cut takes back more.
+        # Weights restricted to positive values may give scores far beyond the labels, which clipping reduces more.
         assert price >= 0.0 or (options == "above_zero" and s.scalar_loss().predicts_labels)
 
 
@@ -261,7 +265,7 @@ class Charged(Mixture):
 
 
 def beyond(loss: ScalarLoss, batch: Batch) -> float:
-    """What labels beyond the range known before them can cost: an upper bound on what no expert was charged for."""
+    """Return an upper bound on the uncharged cost of labels beyond the known range."""
     facts, cost = Labels(loss.name, loss.tau or 0.5), 0.0
     for r in np.flatnonzero(learned(batch)).tolist():
         y, c = float(batch.y[r]), float(batch.weight[r])

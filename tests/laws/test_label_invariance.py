@@ -59,7 +59,7 @@ def test_labels_times_a_power_of_two_multiply_scores_to_the_bit(
 @law(2)
 @given(seed=SEEDS)
 def test_scores_follow_the_origin_and_the_unit(loss: str, change: str, options: dict[str, Any], seed: int) -> None:
-    """Within 1e-6 of the labels' spread; from the second learned row on, as nothing is known before the first."""
+    """Scores follow the origin within 1e-6 of the labels' spread from the second row on; the first has no history."""
     batch = linear_stream(seed, loss, rows=400)
     rows = np.flatnonzero(learned(batch))
     spread = float(batch.y[rows].std())
@@ -112,7 +112,7 @@ def test_the_unit_of_a_feature_changes_no_prediction(
 @pytest.mark.parametrize("options", SCALES)
 @pytest.mark.parametrize("loss", LABELLED)
 def test_predictions_stay_within_the_labels(loss: str, options: dict[str, Any]) -> None:
-    """Of all rows before; counts reach 8 below the logarithm of their mean."""
+    """Predictions stay within the range of all earlier rows; counts may be 8 below the logarithm of their mean."""
     batch = linear_stream(2, loss, rows=400, weighted=False)
     _, scores, _ = progressive(spec(loss, 12, **options), batch)
     if loss in ("hinge", "squared_hinge"):
@@ -163,7 +163,7 @@ def odd_stream(kind: str, loss: str, rows: int = 3000) -> Batch:
 @pytest.mark.parametrize("kind", ODD)
 @pytest.mark.parametrize("loss", [*NUMBERS, "poisson", "gamma"])
 def test_odd_labels_do_no_harm(loss: str, kind: str, scale: Any, float64: bool) -> None:
-    """Everything stays finite, and the loss near that of the running mean, median or quantile."""
+    """All numbers stay finite, and the loss is close to that of the running mean, median or quantile."""
     batch = odd_stream(kind, loss)
     engine, scores, losses = progressive(spec(loss, 12, scale=scale, float64=float64), batch, receipt=True)
     assert np.isfinite(scores).all()
@@ -210,7 +210,7 @@ def test_odd_labels_leave_the_coin_and_the_columns_finite(loss: str, kind: str) 
 
 
 def _excess(engine: Engine) -> float:
-    """By how much the loss is above the baseline's, as a part of what the baseline pays above the least loss."""
+    """Return the excess of the loss over the baseline's, relative to the baseline's loss above the least loss."""
     now = engine.progress
     above, possible = now.loss - now.baseline, now.baseline - now.least
     return above / possible if possible > 0.0 else float(above > 0.0)
@@ -244,7 +244,7 @@ def test_weights_of_zero_teach_nothing(loss: str, scale: Any) -> None:
 def test_a_run_on_the_smallest_labels_is_saved_and_confirmed(
     loss: str, scale: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Labels of 1e-150, after labels of 0 where these are allowed."""
+    """Labels of 1e-150 after labels of 0, where the loss accepts them."""
     rng = np.random.default_rng(2)
     x = rng.standard_normal((1100, 2)).round(3)
     y = 1e-150 * np.exp(0.3 * x.sum(axis=1)) * (np.ones(1100) if loss == "gamma" else np.arange(1100) >= 20)
@@ -277,7 +277,7 @@ def test_labels_beyond_the_limit_are_refused_in_one_line() -> None:
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("loss", LABELLED)
 def test_extremes_stay_finite(loss: str, name: str, float64: bool) -> None:
-    """For all valid input nothing becomes infinite or NaN, and the replay agrees."""
+    """For all valid input no number becomes infinite or NaN, and the replay agrees."""
     huge, small = 1e30, 1e-40
     y = fitted(loss, [huge, -huge, 0.0, huge, 1.0, -huge, 1e-150, -1e-150]).tolist()
     rows: list[dict[int, float]] = [

@@ -1,4 +1,4 @@
-"""Several passes follow the unit and origin of the labels as one pass does: number of passes, weights, predictions."""
+"""Several passes follow the unit and origin of labels as one pass does: number of passes, weights, predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALES: dict[str, dict[str, Any]] = {"one": {"scale": 0.3}, "eight": {}}
 
 
 def stream(seed: int, loss: str) -> Batch:
-    """Numbers in every row, so that the stack has columns, of which some are held out in several passes."""
+    """Return rows with dense numbers for the stack, some of which are held out in several passes."""
     sparse = linear_stream(seed, loss, rows=400)
     rng = np.random.default_rng(seed)
     rows: list[list[tuple[int, float]]] = []
@@ -44,7 +44,7 @@ def trained(
 def test_labels_times_a_power_of_two_multiply_the_scores_of_several_passes_to_the_bit(
     loss: str, scales: str, receipt: bool, float64: bool
 ) -> None:
-    """With held-out rows, which choose the number of passes, and with a receipt, which has none."""
+    """Labels times a power of two, with held-out rows, which choose the number of passes, and with a receipt."""
     options = {**SCALES[scales], "receipt": receipt}
     for seed, power in ((1, -37), (2, 10), (3, 60)):
         batch, factor = stream(seed, loss), 2.0**power
@@ -65,7 +65,7 @@ def test_labels_times_a_power_of_two_multiply_the_scores_of_several_passes_to_th
 def test_the_scores_of_several_passes_follow_origin_and_unit(
     loss: str, factor: float, spreads: float, scales: str
 ) -> None:
-    """Within 1e-6 of the spread of the labels."""
+    """Scores of several passes follow the origin within 1e-6 of the spread of the labels."""
     batch = stream(4, loss)
     spread = float(batch.y.std())
     one, scores = trained(batch, loss, 3, SCALES[scales])

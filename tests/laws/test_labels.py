@@ -67,7 +67,7 @@ def test_kernels_equal_the_twin(loss: str, options: str, seed: int) -> None:
 def test_kernels_equal_the_replay_to_the_bit(
     loss: str, options: str, seed: int, cells64: bool, values64: bool, grid: Any, added: bool
 ) -> None:
-    """State, sums of the receipt and facts of the labels; weights of 0 and missing labels are in the streams."""
+    """The kernels equal the replay in all state and sums, for streams with weights of 0 and missing labels."""
     batch = stream(seed, loss, rows=60, float64=values64)
     may_add = grid != 0.3 and options in ("plain", "no_intercept")
     s = spec(loss, **{**OPTIONS[options], "scale": grid, "float64": cells64, **(BOTH if added and may_add else {})})

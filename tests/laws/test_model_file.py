@@ -1,4 +1,4 @@
-"""Laws of the model file: whatever its bytes, `load` gives a whole model or says BadModel in one line."""
+"""Laws of the model file: for any bytes `load` returns a whole model or raises BadModel with one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANY = settings(deadline=None, max_examples=60)
 
 
 def sealed(header: bytes, tensors: bytes = b"") -> bytes:
-    """A file whose digest is right, whatever its header says: what someone writes who means harm."""
+    """Return a file with a valid digest and any header, as an attacker would write it."""
     key = b'"sha256":"'
     raw = len(header).to_bytes(8, "little") + header
     if key in header:
@@ -57,7 +57,7 @@ def forged(header: Any, tensors: bytes) -> bytes:
 
 
 def assert_clean(folder: Path, body: bytes) -> None:
-    """A model that works and can be saved, or one printable line that is not too long."""
+    """Check that a model works and can be saved, or that the error is one printable line of limited length."""
     path, output = folder / "m", ""
     path.write_bytes(body)
     try:
@@ -94,7 +94,7 @@ JSON = st.recursive(
 
 
 def replaced(data: st.DataObject, value: Any) -> Any:
-    """The same JSON with one value, somewhere, replaced."""
+    """Return the JSON with one value, somewhere, replaced."""
     if isinstance(value, dict) and value and data.draw(st.integers(0, 9)):
         key = data.draw(st.sampled_from(sorted(value)))
         return value | {key: replaced(data, value[key])}

@@ -1,4 +1,4 @@
-"""The quick steps of the simplex, the ball and the polytope, each beside a slow and obvious twin."""
+"""The fast steps of the simplex, the ball and the polytope, each beside a slow twin."""
 
 import math
 from fractions import Fraction
@@ -23,7 +23,7 @@ SPREAD = st.sampled_from([0.0, 1.0, 4.0, 8.0])
 
 
 def weights(rng: Rng, n: int, spread: float) -> tuple[Vector, Vector]:
-    """Weights over 2·spread powers of ten, and a slope with ties and zeros."""
+    """Weights over 2·spread powers of ten, and slopes with ties and zeros."""
     lam = 10.0 ** rng.uniform(-spread, spread, size=n)
     z = rng.normal(size=n) * 10.0 ** rng.uniform(-spread, spread, size=n)
     z = np.where(rng.random(n) < 0.2, 0.0, z)
@@ -31,13 +31,13 @@ def weights(rng: Rng, n: int, spread: float) -> tuple[Vector, Vector]:
 
 
 def somewhere(rng: Rng, n: int, total: float) -> Vector:
-    """A point of the simplex that uses some of its coordinates, or, wrongly, none."""
+    """A point of the simplex that uses some of its coordinates or, invalidly, none."""
     share = np.where(rng.random(n) < rng.random(), rng.random(n), 0.0)
     return share * (total / share.sum()) if share.any() else share
 
 
 def exact_simplex(lam: Vector, z: Vector, total: float) -> Vector:
-    """The same minimiser in rational arithmetic: add coordinates in the order of z until the next would be 0."""
+    """Return the minimiser in rational arithmetic: add coordinates in the order of z until the next would be 0."""
     order = np.argsort(z, kind="stable")
     L, Z = [Fraction(float(v)) for v in lam], [Fraction(float(v)) for v in z]
     top, bottom, nu = Fraction(total), Fraction(0), None
@@ -59,7 +59,7 @@ def test_simplex_to_rounding(n: int, spread: float, seed: int) -> None:
     x = multiplier.simplex(lam, z, total, somewhere(rng, n, total))
     want = exact_simplex(lam, z, total)
     assert x.min() >= 0.0
-    # Rounding z - min z moves a share by that much over its weight; beyond it nothing is lost.
+    # Rounding z - min z moves a share by that much over its weight; all other digits are kept.
     assert np.all(np.abs(x - want) <= 1e-13 * total + 4 * np.finfo(float).eps * np.ptp(z) / lam)
 
 
@@ -85,14 +85,14 @@ def test_the_start_of_the_simplex_step_does_not_matter(n: int, seed: int) -> Non
 
 
 def test_simplex_far_from_the_origin_of_z() -> None:
-    """Only differences of z count: a large common part costs no digits that z still holds."""
+    """Only differences of z matter: a large common part costs no digits of them."""
     lam, z = np.array([1.0, 2.0, 4.0]), np.array([0.25, 0.5, 0.0])
     x = Simplex(3).argmin(lam, z, np.zeros(3))
     np.testing.assert_array_equal(Simplex(3).argmin(lam, z + 2.0**40, np.zeros(3)), x)
 
 
 def test_simplex_at_the_end_of_the_range() -> None:
-    """A weight whose inverse is not a number sends the step to its twin, not into an error."""
+    """A weight whose inverse overflows makes the step use the general method, not raise an error."""
     lam, z = np.array([1e-310, 1.0]), np.array([0.0, 1.0])
     with np.errstate(over="ignore", invalid="ignore"):
         x = multiplier.simplex(lam, z, 1.0, np.array([0.5, 0.5]))
@@ -108,7 +108,7 @@ def test_two_largest(n: int, seed: int) -> None:
 
 
 def slow_ball(lam: Vector, z: Vector, radius: float) -> Vector:
-    """x(mu) = -z/(lam + mu) at the root of |x(mu)| = radius, found by bisection and interpolation."""
+    """Return x(mu) = -z/(lam + mu) at the root of |x(mu)| = radius, by bisection and interpolation."""
 
     def size(mu: float) -> float:
         return float(np.linalg.norm(z / (lam + mu)))
@@ -136,7 +136,7 @@ def test_ball_is_the_root(n: int, spread: float, seed: int) -> None:
 @law(150)
 @given(st.integers(1, 8), st.integers(1, 8), SEEDS)
 def test_ball_with_flat_coordinates(n: int, flat: int, seed: int) -> None:
-    """Coordinates that do not matter take what room is left, towards `near`: none on the sphere."""
+    """Coordinates without weight and slope take the remaining radius, towards `near`: none on the sphere."""
     rng = np.random.default_rng(seed)
     lam, z = weights(rng, n, 1.0)
     order = rng.permutation(n + flat)
@@ -179,7 +179,7 @@ def test_prices_solve_the_system(k: int, seed: int) -> None:
 
 
 def test_prices_where_rounding_hides_that_rows_differ() -> None:
-    """A matrix that is not positive to rounding still has its answer, or says that it is singular."""
+    """A matrix that rounding makes indefinite is solved, or reported as singular."""
     S = np.array([[1.0, 1.0], [1.0, 1.0 - 2.0**-52]])
     np.testing.assert_allclose(S @ solve_prices(S, np.array([1.0, 1.0])), 1.0, atol=1e-12)
     with pytest.raises(np.linalg.LinAlgError):
@@ -189,7 +189,7 @@ def test_prices_where_rounding_hides_that_rows_differ() -> None:
 @law(150)
 @given(st.integers(1, 6), st.integers(0, 2), st.sampled_from(("scalar", "diagonal", "full")), SEEDS)
 def test_active_set_meets_the_conditions_of_optimality(n: int, equal: int, shape: str, seed: int) -> None:
-    """Whatever rows it is started from: slope + prices·rows = 0 with prices >= 0, by a small least-squares problem."""
+    """From any active set: slope + prices·rows = 0 with prices >= 0, as a small least-squares problem finds."""
     rng = np.random.default_rng(seed)
     inside = rng.normal(size=n)
     C, A = rng.normal(size=(3 * n, n)), rng.normal(size=(min(equal, n - 1), n))

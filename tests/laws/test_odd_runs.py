@@ -20,7 +20,7 @@ SCALES = {"one scale": ["--scale", "0.3"], "eight scales": []}
 CELLS = {"float32": [], "float64": ["--float64"]}
 row = np.arange(1, ROWS + 1)
 
-# Each stream from labels of about 1, all above 0, and the numbers of the rows, which begin with 1.
+# Each stream as a function of labels of about 1, all positive, and of the row numbers, which begin with 1.
 NUMBERS: dict[str, Callable[[Vector], Vector]] = {
     "as they are": lambda y: y,
     "constant": lambda y: np.full(ROWS, 7.3),
@@ -60,7 +60,7 @@ def streams_of(loss: str) -> dict[str, Callable[[Vector], Vector]]:
 
 
 def rows_of(loss: str, stream: str, weights: str) -> tuple[Vector, Vector, Vector]:
-    """Three numbers, the labels and the weights of a stream; every other number may also be below 0."""
+    """Return three numbers per row, the labels and the weights of a stream; every other number may be negative."""
     rng = np.random.default_rng(2)
     x = rng.standard_normal((ROWS, 3)).round(3)
     y = np.exp(0.3 * x.sum(axis=1) + 0.1 * rng.standard_normal(ROWS))
@@ -71,7 +71,7 @@ def rows_of(loss: str, stream: str, weights: str) -> tuple[Vector, Vector, Vecto
 
 
 def confirmed(folder: Path, rows: tuple[Vector, Vector, Vector], options: list[str]) -> Vector:
-    """Train with a receipt, certify, verify against the data, and predict; returns the predictions."""
+    """Train with a receipt, certify, verify against the data, and predict; return the predictions."""
     data, model, receipt, out = (str(folder / name) for name in ("d.vw", "m.ftprl", "r.json", "p.txt"))
     lines = (
         f"{y:.17g} {c:.17g} | a:{a} b:{b} c:{d}\n"
@@ -110,7 +110,7 @@ SHORT = ("1e-150 to 1e30 in any order", "row 1000 the only positive")
 
 @pytest.mark.parametrize("loss", [*NUMBER_LOSSES, *CLASS_LOSSES])
 def test_an_odd_run_is_confirmed(loss: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """One odd stream per loss, some rows of weight 0; all of them are in the slow sweep."""
+    """One odd stream per loss, with rows of weight 0; the slow sweep has all streams."""
     check(loss, next(name for name in SHORT if name in streams_of(loss)), "every third weight 0", [], tmp_path)
     assert "Traceback" not in capfd.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Sets that are known by their vertices: Frank-Wolfe, the gap it measures, and games on them."""
+"""Sets described by their vertices: Frank-Wolfe, its measured gap, and games on them."""
 
 import itertools
 from typing import Any
@@ -19,7 +19,7 @@ VERTICES_ONLY = ("cube", "simplex", "capped simplex", "l1", "l2", "lp 3", "polyt
 
 
 class Hidden(OracleSet):
-    """Another set, of which nothing but `vertex` is used."""
+    """A set that exposes nothing but another set's `vertex`."""
 
     def __init__(self, inner: ConvexSet) -> None:
         self.inner = inner
@@ -36,7 +36,7 @@ class Hidden(OracleSet):
 @law(25)
 @given(st.sampled_from(SHAPES), st.integers(1, 6), SEEDS)
 def test_the_gap_is_honest(name: str, shape: str, n: int, seed: int) -> None:
-    """The step lies in the set, and is no further from the minimum (CVXPY's) than its gap; on polytopes that is 0."""
+    """The step lies in the set within its gap of CVXPY's minimum; on polytopes the gap is 0."""
     p = make_problem(name, shape, n, seed)
     step = p.F.minimise(p.H, p.z, p.near)
     assert p.F.violation(step.x) <= 1e-13
@@ -50,7 +50,7 @@ def test_the_gap_is_honest(name: str, shape: str, n: int, seed: int) -> None:
 @law(15)
 @given(st.sampled_from(SHAPES), st.integers(1, 6), SEEDS)
 def test_vertices_are_enough(name: str, shape: str, n: int, seed: int) -> None:
-    """The step with nothing but `vertex` is as good as the set's own; widths, bounds and membership agree."""
+    """With nothing but `vertex` steps are as good as the set's own; widths, bounds and membership agree."""
     p = make_problem(name, shape, n, seed)
     hidden = Hidden(p.F)
     actual, own = hidden.minimise(p.H, p.z, p.near), p.F.minimise(p.H, p.z, p.near)
@@ -66,7 +66,7 @@ def test_vertices_are_enough(name: str, shape: str, n: int, seed: int) -> None:
 
 
 def every_corner(F: ConvexSet) -> Vector:
-    """All vertices of a small set, by trying everything."""
+    """Return all vertices of a small set by enumeration."""
     if hasattr(F, "values"):
         return np.array(list(itertools.permutations(F.values)))
     if hasattr(F, "edges"):
@@ -139,7 +139,7 @@ def test_the_chain_holds(name: str, scheme: str, n: int, seed: int) -> None:
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_inside_other_sets(name: str) -> None:
-    """A product with other sets, and any change of coordinates."""
+    """A product with other sets and any change of coordinates work, too."""
     rng = np.random.default_rng(3)
     F = EVERY[name](rng, 3)
     both = Product(F, Simplex(2))
@@ -164,7 +164,7 @@ def test_paths_are_drawn_as_the_flow_says(n: int, seed: int) -> None:
 
 
 def test_a_warm_start_needs_fewer_vertices() -> None:
-    """Started at the answer of the round before, a step asks for few vertices."""
+    """Started at the previous round's point, a step needs few vertices."""
     calls = []
 
     class Counted(Hidden):

@@ -1,4 +1,4 @@
-"""The laws of a sparse table: where a cell lies in memory cannot be seen in anything that is learned."""
+"""The location of a cell in memory does not change any result of a sparse table."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from laws.strategies import SEEDS, law
 
 
 def rows(seed: int, dim: int, count: int = 40) -> Batch:
-    """Rows with a few coordinates each, from anywhere in the table."""
+    """Return rows with a few coordinates each, from anywhere in the table."""
     rng = np.random.default_rng(seed)
     made = [
         {int(i): float(v) for i, v in zip(rng.choice(dim, 5, replace=False), rng.normal(size=5), strict=True)}
@@ -54,7 +54,7 @@ def test_other_names_of_the_coordinates_change_nothing(seed: int, receipt: bool,
 @law(15)
 @given(seed=SEEDS, receipt=st.booleans(), float64=st.booleans(), scale=st.sampled_from([0.1, AUTO, AUTO[:3]]))
 def test_cells_move_to_another_engine(seed: int, receipt: bool, float64: bool, scale: float) -> None:
-    """By hand, by a copy and through a file, sparse or not: what is learned afterwards and told is the same bits."""
+    """Moving cells (by hand, by a copy, through a file) leaves later learning and results unchanged to the bit."""
     for dim in (32, 4096):
         one = Engine(Spec(dim=dim, scale=scale, float64=float64), receipt=receipt)
         one.learn(rows(seed, dim))
@@ -74,7 +74,7 @@ def test_cells_move_to_another_engine(seed: int, receipt: bool, float64: bool, s
 @pytest.mark.parametrize("receipt", [False, True])
 @pytest.mark.parametrize("dim", [50, 2**17])
 def test_a_retirement_in_place_leaves_nothing_behind(dim: int, receipt: bool) -> None:
-    """What lay where new cells come to lie is gone: in a small table, and in one that gives pages back."""
+    """Memory of dropped lanes is cleared before new cells use it, in small tables and in those that return pages."""
     engine = Engine(Spec(dim=dim, scale="auto"), receipt=receipt)
     engine.learn(rows(1, dim, 9000 if dim > 50 else 4))
     before, parts, intercept = len(engine.touched()), engine.parts, engine.intercept.copy()

@@ -1,4 +1,4 @@
-"""Laws of the readers: they equal their naive twins, blocks do not matter, and no bytes make them fall over."""
+"""Laws of the readers: they equal their naive twins, block sizes do not matter, and no bytes crash them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BLANKS = st.sampled_from([" ", "  ", "\t", " \t"])
 
 
 def rare(common: st.SearchStrategy[str], other: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Mostly one, now and then the other."""
+    """Mostly one value, sometimes the other."""
     return st.integers(0, 30).flatmap(lambda k: other if k == 0 else common)
 
 
@@ -93,7 +93,7 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 
 
 def read(source: data.Source, threads: int = 0) -> tuple[list[Row], str]:
-    """The rows, and what was said of the first bad one."""
+    """Return the rows, and the error of the first bad one."""
     actual: list[data.Batch] = []
     message = ""
     try:
@@ -244,7 +244,7 @@ def test_instruction_sets_read_alike(folder: Path, name: str) -> None:
 @SLOW
 @given(lines=st.lists(vw_lines(), max_size=5), others=st.lists(libsvm_lines(), max_size=5))
 def test_the_quick_path_is_the_careful_one(folder: Path, lines: list[str], others: list[str]) -> None:
-    # The end of a file is read with care; where more bytes follow, the same row is read from mark to mark.
+    # The end of a file takes the careful path; a row followed by more bytes takes the fast path.
     def read_rows(name: str, text: str) -> tuple[list[Any], int]:
         source = data.open(write(folder, name, text.encode()), on_bad_row="skip", loss="squared")
         return [keys(row) for row in rows_of(source.batches())], source.bad_rows
@@ -294,7 +294,7 @@ def test_a_later_start_is_the_same_stream(folder: Path, content: bytes, start: i
 @SLOW
 @given(text=st.text(max_size=40))
 def test_words_equal_those_of_python(text: str) -> None:
-    # One letter to one letter: what Python lower-cases to two letters, or by its neighbours, is left out.
+    # Characters that map to one lower-case character; Python's mappings to two, or by context, are left out.
     assume("\u03a3" not in text and "\u0130" not in text)
     assert [word.decode() for word in words(text.encode())] == re.findall(r"\w+", text.lower())
 

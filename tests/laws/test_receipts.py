@@ -1,6 +1,6 @@
-"""The receipt of a sparse run against the theorem taken literally, and against the raw predictions.
+"""The receipt of a sparse run against the theorem by definition, and against the raw predictions.
 
-With the log loss, unless a test says otherwise; test_label_bounds.py has the other losses.
+With the log loss, unless a test uses another; test_label_bounds.py has the other losses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from oracles.batches import real
 
 
 class Literal:
-    """Theory as it is written, one coordinate and one row at a time: every play, gradient and increment is kept."""
+    """The theory by definition, one coordinate and one row at a time, with every play, gradient and increment
+    stored.
+    """
 
     def __init__(self, given: Spec) -> None:
         self.spec, self.loss = given, given.scalar_loss()
@@ -48,7 +50,7 @@ class Literal:
         return self.M[i] * (self.spec.beta * self.M[i] + math.sqrt(self.G[i])) / self.spec.scales[0]
 
     def _penalties(self, i: Any) -> tuple[float, float]:
-        """Of the weight itself: they are on weights times the units of their features."""
+        """Penalties on the weight itself; the learner penalises weights times the units of their features."""
         return (0.0, 0.0) if i == "intercept" else (self.spec.l1 * self.M[i], self.spec.l2 * self.M[i] ** 2)
 
     def _play(self, i: Any) -> float:
@@ -81,7 +83,7 @@ class Literal:
                 self.steps.append((i, g, x[i], sigma, self._Q(i) + self._penalties(i)[1]))
 
     def certificate(self, u: dict[Any, float]) -> dict[str, float]:
-        """Regret, bound and theorem from the definitions: sum ½ sigma (u - x)², not from any expansion of it."""
+        """Return regret, bound and theorem by definition: sum ½ sigma (u - x)², without any expansion."""
         regret = math.fsum(g * (x - u[i]) for i, g, x, _, _ in self.steps)
         r = math.fsum(0.5 * sigma * (u[i] - x) ** 2 for i, _, x, sigma, _ in self.steps)
         r += math.fsum(0.5 * rho * u[i] ** 2 for i, rho in self.origin.items())
@@ -92,7 +94,7 @@ class Literal:
 
 
 def chain(c: StreamCertificate) -> None:
-    """regret <= tight <= bound <= theorem, within what rounding can have done."""
+    """Check regret <= tight <= bound <= theorem, up to possible rounding."""
     slack = c.rounding
     assert broken_link(c.to_dict()) is None
     assert c.regret <= c.tight + slack
@@ -135,7 +137,7 @@ def test_the_chain_holds_for_any_comparator(seed: int, options: str, several: bo
 
 
 def raw(engine: Engine, batches: list[Batch], weights: Any = None) -> tuple[float, float]:
-    """Learn, and say from the raw predictions in float64: sum slope (score - u·v), and the size of its terms."""
+    """Learn, and return sum slope (score - u·v) from raw float64 predictions, with the size of its terms."""
     own = engine.spec.scalar_loss().arrays
     slopes, scores = [], []
     for batch in batches:
@@ -212,7 +214,7 @@ def adversarial(kind: str, rng: np.random.Generator, rows: int = 300) -> list[di
 @pytest.mark.parametrize("loss", SIGNS)
 @pytest.mark.parametrize("kind", ["huge", "rescaled", "bursts", "plain"])
 def test_labels_against_the_prediction(kind: str, loss: str, several: bool) -> None:
-    """The adversary looks at the score first and takes the other label."""
+    """The adversary sees the score first and chooses the opposite label."""
     more: dict[str, Any] = {"scale": (0.03, 0.3, 3.0)} if several else {}
     engine = Engine(Spec(loss=loss, dim=20, float64=True, **more), receipt=True)
     scores, labels, rows = [], [], adversarial(kind, np.random.default_rng(5))
@@ -267,7 +269,7 @@ def test_the_fast_sums_are_those_of_numpy(scale: Any, float64: bool) -> None:
 @pytest.mark.parametrize("scale", [0.1, (0.05, 0.2, 1.0)])
 @pytest.mark.parametrize("nothing", [0.0, 1e-46])
 def test_a_feature_that_was_always_zero_adds_nothing(scale: Any, nothing: float, bounds: dict[str, float]) -> None:
-    # It has no unit to measure it by; found by fuzzing (CONTRIBUTING.md#fuzzing). 1e-46 is 0 as a float32.
+    # The stream has no unit; found by fuzzing (CONTRIBUTING.md#fuzzing). 1e-46 is 0 as a float32.
     rows = [{t % 3: 1.0 + t % 2} for t in range(20)]
     y = np.where(np.arange(20) % 3 == 0, 1.0, -1.0)
     result = []
@@ -283,7 +285,7 @@ def test_a_feature_that_was_always_zero_adds_nothing(scale: Any, nothing: float,
 
 
 def one_feature(y: Any, weight: Any = None, value: float = 1.0) -> Batch:
-    """A row for each label, with one and the same feature."""
+    """Return a row for each label, all with one feature."""
     n = len(y)
     weights = np.ones(n) if weight is None else np.asarray(weight, np.float64)
     values = np.full(n, value, np.float32)
@@ -291,7 +293,7 @@ def one_feature(y: Any, weight: Any = None, value: float = 1.0) -> Batch:
 
 
 def absorbed(name: str) -> tuple[str, Batch]:
-    """Streams whose small gradients vanish in a float32 beside the first large one."""
+    """Return streams whose small gradients vanish in a float32 beside the first large one."""
     if name == "one label of 1e7":
         return "squared", one_feature(np.append(1e7, np.ones(100_000)))
     if name == "one weight of 1e6":
@@ -308,7 +310,7 @@ ABSORBED = ("one label of 1e7", "one weight of 1e6", "alternating", "log loss")
 @pytest.mark.parametrize("scale", [0.02, 0.1, 1.28])
 @pytest.mark.parametrize("name", ABSORBED)
 def test_gradients_that_a_float32_absorbs_are_counted(name: str, scale: float, float64: bool) -> None:
-    """No stated regret is below that of the raw predictions, and no bound below it, within `rounding`."""
+    """No stated regret is below that of raw predictions, and no bound below the regret, within `rounding`."""
     loss, batch = absorbed(name)
     engine = Engine(Spec(loss=loss, dim=1, scale=scale, intercept=False, float64=float64), receipt=True)
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
@@ -342,7 +344,7 @@ def test_absorbed_gradients_with_all_scales(name: str) -> None:
 def exact_step(
     h: float, beta: float, unit: float, before: dict[str, float], after: dict[str, float]
 ) -> tuple[Fraction, Fraction]:
-    """What rounding z cost the bound in one step of a cell, and the sizes W of the step, exactly."""
+    """Return the exact cost of rounding z in one step of a cell, and the sizes W of the step."""
     z, R, S = (Fraction(before[name]) for name in ("z", "R", "S"))
     new_z, new_R, g = Fraction(after["z"]), Fraction(after["R"]), Fraction(after["S"]) - S
     M = Fraction(unit)
@@ -356,7 +358,7 @@ def exact_step(
 @pytest.mark.parametrize("scale", [0.02, 1.28])
 @pytest.mark.parametrize("size", [1.0, 1e-6, 2.0**-128, 2.0**-140, 2.0**-147])
 def test_the_drift_and_the_sizes_of_steps_are_those_of_exact_arithmetic(size: float, scale: float) -> None:
-    """Below the normal numbers of a float32, from 2^-126 on, what z loses is as large as what it keeps."""
+    """Below the normal float32 numbers, from 2^-126 on, the rounding error of z is as large as z."""
     rng = np.random.default_rng(5)
     batch = one_feature(np.where(rng.random(300) < 0.4, 1.0, -1.0), rng.choice([0.01, 1.0, 30.0], 300))
     values = (rng.choice([1.0, 3.0, -2.0], 300) * size).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Laws of related work: which algorithms are the same, what leaves them unmoved, and their papers' regret bounds."""
+"""Laws of related work: equal algorithms, invariances, and the regret bounds of their papers."""
 
 import math
 from typing import Any
@@ -47,7 +47,7 @@ STREAMS = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(STREAMS)
 def test_equalities_between_them(rows: np.ndarray) -> None:
-    """Forms that their papers say are the same, or special cases of each other."""
+    """Algorithms that their papers state to be equal, or special cases of each other."""
     same = np.testing.assert_allclose
     same(plays(Fobos(CUBE, 0.3), rows), plays(GradientDescent(CUBE, 0.3), rows), atol=1e-12)
     # A box: the rates of Streeter and McMahan are AdaGrad's with a rate of each width.
@@ -67,7 +67,7 @@ def test_equalities_between_them(rows: np.ndarray) -> None:
 @settings(max_examples=40, deadline=None)
 @given(STREAMS, st.floats(0.01, 100))
 def test_scale_of_the_losses_is_immaterial(rows: np.ndarray, s: float) -> None:
-    """The untuned rates of these know no unit of loss."""
+    """The untuned rates of these algorithms do not depend on the unit of the loss."""
     for make in (LazyDescent, AdaptiveDescent, ProximalDescent, PerCoordinateDescent, AdaGradDual):
         np.testing.assert_allclose(plays(make(CUBE), s * rows), plays(make(CUBE), rows), atol=1e-9)
     simplex = Simplex(2)

@@ -123,7 +123,7 @@ def with_numbers(batch: Batch, seed: int) -> Batch:
 
 
 def test_long_blocks_equal_the_twin() -> None:
-    """Over several octaves of rows, with weights that grow: the sums that a retirement goes by."""
+    """Sums that decide on dropping scales, over several octaves of rows with growing weights."""
     n = 4 * 1024 + 5
     rng = np.random.default_rng(3)
     rows = Batch(
@@ -204,7 +204,7 @@ def test_the_unit_of_a_feature_changes_no_prediction(float64: bool, seed: int, p
 
 
 def streams_of(kind: str, seed: int, loss: str, rows: int = 400) -> Batch:
-    """Streams to try guarantees on."""
+    """Return streams on which guarantees are tested."""
     rng = np.random.default_rng(seed)
     if kind == "sparse":
         return stream(seed, loss, rows=rows, complete=True)
@@ -249,7 +249,7 @@ def test_shares_cost_what_they_say(kind: str, seed: int) -> None:
 
 @pytest.mark.parametrize("float64", [True, False])
 def test_extremes_stay_finite(float64: bool) -> None:
-    """For all valid input, nothing becomes infinite or NaN, and the twin agrees."""
+    """For all valid input no number becomes infinite or NaN, and the twin agrees."""
     huge, small = 1e30, 1e-40
     y = [1.0, -1.0, -1.0, 1.0, 1.0, -1.0]
     rows: list[dict[int, float]] = [
@@ -296,7 +296,7 @@ def test_rows_without_label_or_weight_change_nothing() -> None:
 
 @pytest.mark.parametrize("float64", [True, False])
 def test_a_retirement_keeps_what_it_keeps(float64: bool) -> None:
-    """The lanes that stay go on, to the bit, as if nothing had happened."""
+    """The remaining lanes continue, to the bit, as before other scales were dropped."""
     engine = Engine(spec("logistic", scale=AUTO, float64=float64), receipt=True)
     engine.learn(stream(1))
     small = engine.copy()
@@ -322,7 +322,7 @@ def test_a_retirement_keeps_what_it_keeps(float64: bool) -> None:
 
 
 def test_when_four_scales_are_as_good_as_all() -> None:
-    """The rule itself, with sums put in by hand."""
+    """The rule for dropping scales, with sums set by hand."""
     state = {"windows": np.zeros((3, 6))}
     state["windows"][2] = [1002.0, 1000.9, 1000.9, 1003.0, 1010.0, 1000.0]
     assert window_of(state, 8, 2**17) == 1
@@ -343,7 +343,7 @@ def rows_of_one_feature(count: int, first_row: int = 0) -> Batch:
 
 @pytest.mark.parametrize("unlearned", ["label", "weight"])
 def test_scales_are_dropped_at_the_same_row_however_rows_are_cut(unlearned: str) -> None:
-    """Row 2^17 of those learned stands in the middle of a batch; rows without a label or a weight do not count."""
+    """Row 2^17 of the learned rows is inside a batch; rows without a label or a weight do not count."""
     batch = rows_of_one_feature(2**17 + 1000)
     y, weight = batch.y.copy(), batch.weight.copy()
     y[:200], weight[:200] = (np.nan, 1.0) if unlearned == "label" else (1.0, 0.0)
@@ -372,7 +372,7 @@ def test_scales_are_dropped_at_the_same_row_however_rows_are_cut(unlearned: str)
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma"])
 def test_losses_that_may_be_below_0_drop_scales_by_their_deviance(loss: str) -> None:
-    """And the loss of the rows after that is not worse for it."""
+    """Losses that may be negative are handled, and later losses are not larger."""
     rng, rows = np.random.default_rng(8), 2**17 + 2**16
     x = rng.normal(size=(rows, 2)).astype(np.float32)
     mean = 40.0 * np.exp(0.3 * x[:, 0] - 0.2 * x[:, 1])
@@ -394,7 +394,7 @@ def test_losses_that_may_be_below_0_drop_scales_by_their_deviance(loss: str) -> 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
 def test_scales_that_stay_without_any_weight_begin_with_equal_weights(loss: str) -> None:
-    """Found by fuzzing: the weight of a scale may have become exactly 0, and 0 / 0 is no weight."""
+    """The weight of a scale may become exactly 0, and 0 / 0 is no weight; found by fuzzing."""
     engine = Engine(Spec(loss, dim=2, scale=AUTO))
     w = arrays_of(engine)["mixture.w"]
     w[...] = 0.0

@@ -78,7 +78,7 @@ EXPONENTS = st.integers(-498, 498)  # of 2: 1e-150 to 1e150
 
 
 def scheme_in(name: str, s: float, unit: float) -> Scheme:
-    """A scheme whose own constants are in the units of points and gradients."""
+    """Return a scheme with its own constants in the units of points and gradients."""
     if name == "fixed":
         Q = np.diag([1.0, 2.0, 3.0, 4.0, 5.0]) + 0.5
         return Fixed(lambda t, g: Q[: len(g), : len(g)] * (unit / s) / math.sqrt(t))
@@ -134,7 +134,7 @@ def assert_chain(c: Certificate) -> None:
 def test_bounds_hold_in_any_units(
     pair: tuple[str, str], points: int, gradients: int, kind: str, rounds: int, seed: int
 ) -> None:
-    """Finite numbers in their order, above a regret computed from the plays alone; or one line of InvalidInput."""
+    """Bounds are finite and ordered, and above a regret computed from the plays; or InvalidInput has one line."""
     s, unit = 2.0**points, 2.0**gradients
     F = SETS[pair[0]](s)
     rows = [g * unit for g in stream(kind, F.dim, rounds, seed)]
@@ -158,7 +158,7 @@ def test_bounds_hold_in_any_units(
 def test_certificates_are_equivariant(
     pair: tuple[str, str], points: int, gradients: int, kind: str, rounds: int, seed: int
 ) -> None:
-    """Other units of points and gradients change every number by their product, and nothing else."""
+    """Other units of points and gradients multiply every number of a certificate by their product."""
 
     def numbers(s: float, unit: float) -> tuple[dict[str, float], bool]:
         F, scheme = SETS[pair[0]](s), scheme_in(pair[1], s, unit)
@@ -214,7 +214,7 @@ def rotation(rng: np.random.Generator) -> Vector:
 @pytest.mark.parametrize("condition", [1.0, 1e4, 1e8])
 @pytest.mark.parametrize("kind", ["ellipsoid", "polytope", "preimage of a box", "preimage of a polytope"])
 def test_john_of_long_sets(kind: str, condition: float, seed: int) -> None:
-    """In every direction at once: a linear image of a set has the image of its ellipsoid, and the same guarantee."""
+    """A linear image of a set has the image of its ellipsoid, with an equal guarantee, in every direction at once."""
     rng = np.random.default_rng(seed)
     A = rotation(rng) @ np.diag(np.geomspace(1.0, 1 / condition, 3)) @ rotation(rng)
     cube = Polytope(_CUBE, np.ones(6))

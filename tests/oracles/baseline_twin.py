@@ -1,4 +1,4 @@
-"""The obvious twin of the compiled baseline: each label is predicted from all labels before it, by definition."""
+"""A simple twin of the compiled baseline: each label is predicted from all labels before it, by definition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ftprl.losses import ScalarLoss
 
 @dataclass
 class BaselineTwin:
-    """Labels with weights, the lists of those learned so far, and the totals of their loss."""
+    """The learned labels with their weights, and the totals of their loss."""
 
     loss: ScalarLoss
     tau: float = 0.5
@@ -24,7 +24,7 @@ class BaselineTwin:
         self.steps = Steps(self.tau if self.loss.baseline == "quantile" else 0.5)
 
     def learn(self, y: float, weight: float) -> None:
-        """Pay for the prediction of a label, then remember it."""
+        """Add the loss of predicting a label, then store the label."""
         self.total += weight * self.loss.value(self.score(), y)
         self.least += weight * self.least_of(y)
         self.y.append(y)
@@ -32,7 +32,7 @@ class BaselineTwin:
         self.steps.learn(y, weight)
 
     def score(self) -> float:
-        """The prediction of the next label, as a score."""
+        """Return the prediction of the next label, as a score."""
         n = math.fsum(self.weight)
         positive = math.fsum(c for y, c in zip(self.y, self.weight, strict=True) if y > 0)
         mean = math.fsum(c * y for y, c in zip(self.y, self.weight, strict=True)) / n if n else 0.0
@@ -50,7 +50,7 @@ class BaselineTwin:
                 return self.steps.q
 
     def least_of(self, y: float) -> float:
-        """The least loss that any score of this label has."""
+        """Return the least loss of this label over all scores."""
         if self.loss.baseline != "log_mean" or y == 0.0:
             return 0.0
         return self.loss.value(math.log(y), y)
@@ -69,7 +69,7 @@ class Steps:
     highest: float = 0.0
 
     def learn(self, y: float, c: float) -> None:
-        """Move towards a label."""
+        """Move the quantile towards a label."""
         self.W += c
         if c == self.W:
             self.q = self.lowest = self.highest = y

@@ -16,7 +16,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def real(name: str) -> Path:
-    """A file of real data, which is not part of the project."""
+    """Return the path of a file of real data, which is not part of the project."""
     if not (DATA / name).is_file():
         pytest.skip(f"the data file {name} is not there")
     return DATA / name
@@ -36,7 +36,7 @@ def rows_of(batches: Iterable[Batch]) -> list[Row]:
 
 
 def check(batch: Batch, first_row: int) -> None:
-    """What every batch promises."""
+    """Check the promises of every batch."""
     assert batch.indptr.dtype == np.int64
     assert batch.indices.dtype == np.uint32
     assert batch.values.dtype in (np.float32, np.float64)
@@ -49,7 +49,7 @@ def check(batch: Batch, first_row: int) -> None:
 
 
 def same(actual: list[Row], expected: list[Row]) -> None:
-    """Rows with the same features in the same order, bit by bit."""
+    """Check that two batches have equal features in equal order, bit by bit."""
     assert [keys(row) for row in actual] == [keys(row) for row in expected]
 
 
@@ -58,7 +58,7 @@ def keys(row: Row) -> tuple[Any, ...]:
 
 
 def totals(source: Source) -> tuple[int, float, float]:
-    """Rows, share of positive labels, features a row (the intercept left out)."""
+    """Return the number of rows, the share of positive labels, and the features per row without the intercept."""
     n, positive, features = 0, 0, 0
     for batch in source.batches():
         n += len(batch.y)

@@ -12,7 +12,7 @@ CENTRES = [-CUT + WIDTH * i for i in range(33)]
 
 
 def chance(v: float) -> float:
-    """1 / (1 + e^-v)."""
+    """Return 1 / (1 + e^-v)."""
     e = math.exp(-abs(v))
     return (e if v < 0 else 1.0) / (1.0 + e)
 
@@ -41,7 +41,7 @@ class Platt:
 
 
 class Isotonic:
-    """Bins of scores, the rate of positives in each made non-decreasing by the definition: max over min over means."""
+    """Bins of scores with nondecreasing rates of positives, by the definition: max over min over means."""
 
     def __init__(self) -> None:
         self.weight = [PRIOR / (chance(c) * chance(-c)) for c in CENTRES]
@@ -49,7 +49,7 @@ class Isotonic:
         self.scores = [w * c for w, c in zip(self.weight, CENTRES, strict=True)]
 
     def knots(self) -> tuple[list[float], list[float]]:
-        """Log-odds before and after."""
+        """Return mean log-odds of the bins before and after calibration."""
         n = len(CENTRES)
         total_w, total_p = np.cumsum([0.0, *self.weight]), np.cumsum([0.0, *self.positive])
         mean = np.full((n, n), np.inf)  # of bins i to j
@@ -79,7 +79,7 @@ TWINS = {"platt": Platt, "isotonic": Isotonic}
 def calibrated(
     kind: str, scores: Sequence[float], y: Sequence[float], weight: Sequence[float]
 ) -> tuple[list[float], list[float]]:
-    """The calibrated score of each row before it was learned, and its loss (NaN without a label)."""
+    """Return the calibrated score of each row before it was learned, and its loss (NaN without a label)."""
     twin, made, losses = TWINS[kind](), [], []
     for s, label, w in zip(scores, y, weight, strict=True):
         made.append(twin.at(s))

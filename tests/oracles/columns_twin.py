@@ -1,4 +1,4 @@
-"""Columns again, in pure Python: the features of a cell of every kind as names and values, from its text."""
+"""Columns in pure Python: the features of a cell of every kind as names and values, from its text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Misfit(Exception):
 
 
 def instant(text: str) -> datetime | None:
-    """The moment in UTC, without fractions; as written where there is no zone. None for what is no date."""
+    """Return the moment in UTC, without fractions; unconverted without a zone, None for other text."""
     match = DATE.fullmatch(text)
     if match is None:
         return None
@@ -81,7 +81,7 @@ def bucket_name(column: str, number: float, edges: Sequence[float]) -> str:
 
 
 def features(column: str, kind: str, text: str, sampled: Sequence[float], missing: str) -> list[tuple[str, float]]:
-    """Names and values of a cell; kinds are those of a model."""
+    """Return names and values of a cell's features; kinds are those of a model."""
     plain = text.strip(" \t")
     if text == "" if kind in ("categorical", "text") else plain.lower() in ABSENT:
         return [(f"{column} is missing", 1.0)] if missing == "indicator" else []

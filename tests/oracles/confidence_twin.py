@@ -13,9 +13,9 @@ PRIOR = PRIOR / PRIOR.sum()
 
 
 def log_wealth(s: float, v: float, doublings: int = 0) -> float:
-    """ln of the mixture over bets of exp(bet s - psi(bet) v), where deviations are in units of 2^doublings.
+    """Return ln of the mixture over bets of exp(bet s - psi(bet) v), with deviations in units of 2^doublings.
 
-    The bets are those on the sum itself, fixed before the first row; those that would be above 0.8 now are given up.
+    The bets are fixed before the first row; bets that would be above 0.8 now are dropped.
     """
     terms = []
     for bet, prior in zip(BETS, PRIOR, strict=True):
@@ -26,7 +26,7 @@ def log_wealth(s: float, v: float, doublings: int = 0) -> float:
 
 
 def largest_deviation(v: float, threshold: float, doublings: int = 0) -> float:
-    """Where the mixture reaches e^threshold."""
+    """Return the deviation at which the mixture reaches e^threshold."""
     high = 1.0
     while log_wealth(high, v, doublings) < threshold:
         high *= 2.0
@@ -34,7 +34,7 @@ def largest_deviation(v: float, threshold: float, doublings: int = 0) -> float:
 
 
 class SequenceTwin:
-    """One confidence sequence: all rows are kept, each with the guess that was made for it."""
+    """One confidence sequence that stores all rows, each with its guess."""
 
     def __init__(self, bound: float, is_signed: bool, grows: bool, error_probability: float) -> None:
         self.bound, self.is_signed, self.grows, self.error = bound, is_signed, grows, error_probability
@@ -83,6 +83,6 @@ class SequenceTwin:
         return np.array([weight, total, max(total - far, low), min(total + far, self.bound * weight)])
 
     def interval(self) -> tuple[float, float, float]:
-        """The mean and the two ends."""
+        """Return the mean and both ends."""
         weight, total, lower, upper = self.before + (self._now() if self.rows else 0.0)
         return total / weight, lower / weight, upper / weight

@@ -1,4 +1,4 @@
-"""The update through CVXPY: the literal objective over an independent description of each set."""
+"""The update by CVXPY: the objective by definition over an independent description of each set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 
 def constraints(feasible: sets.ConvexSet, x: cp.Expression) -> list[cp.Constraint]:
-    """F as CVXPY writes it, from the definition of each set and none of its methods."""
+    """Return F in CVXPY's form, by definition and without its methods."""
     if isinstance(feasible, sets.Box):
         low, high = np.isfinite(feasible.lower), np.isfinite(feasible.upper)
         out = [x[low] >= feasible.lower[low]] if low.any() else []
@@ -64,14 +64,14 @@ def constraints(feasible: sets.ConvexSet, x: cp.Expression) -> list[cp.Constrain
 
 
 def literal(gs: Sequence[Vector], Qs: Sequence[Vector], xs: Sequence[Vector], x: Vector) -> float:
-    """sum g_s·x + ½ (x - x_s)ᵀQ_s(x - x_s), term by term."""
+    """Return sum g_s·x + ½ (x - x_s)ᵀQ_s(x - x_s), term by term."""
     return sum(float(g @ x) + 0.5 * psd.quad(Q, x - y) for g, Q, y in zip(gs, Qs, xs, strict=True))
 
 
 def leader(
     feasible: sets.ConvexSet, gs: Sequence[Vector], Qs: Sequence[Vector], xs: Sequence[Vector]
 ) -> tuple[Vector, bool]:
-    """The minimiser that CVXPY finds for the same objective, and whether it claims to be accurate."""
+    """Return CVXPY's minimiser of the objective, and whether CVXPY reports it as accurate."""
     n = feasible.dim
     x = cp.Variable(n)
     total = sum((psd.dense(Q, n) for Q in Qs), start=np.zeros((n, n)))

@@ -1,4 +1,4 @@
-"""Events for tests: a run with everything in it, and files that nobody should write."""
+"""Events for tests: a run with every kind of event, and files with arbitrary content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HOSTILE = "<script>alert(1)</script>\"'&\x00\x1b[31m\u202e\ud800 $x_1^{"
 
 
 def receipt(rows: int, more: float = 0.0) -> dict[str, Any]:
-    """Numbers in the order that the theory demands."""
+    """Return numbers of a receipt in the order that the theory demands."""
     bound = 3.0 * rows**0.75 + more
     return {
         "rows": rows,
@@ -32,7 +32,7 @@ def receipt(rows: int, more: float = 0.0) -> dict[str, Any]:
 
 
 def floor(rows: int) -> dict[str, Any]:
-    """A run that beats weights up to length 2, of which those beyond length 12 may be perfect."""
+    """Return a run that beats weights up to length 2, while weights beyond length 12 may be perfect."""
     return {
         "norm": "2",
         "loss": 0.5 * rows,
@@ -44,7 +44,7 @@ def floor(rows: int) -> dict[str, Any]:
 
 
 def calibration(rows: int) -> list[list[float]]:
-    """Twenty bins, the last of them empty."""
+    """Return twenty calibration bins, the last of them empty."""
     bins = [[rows / 10.0, rows * (i + 0.5) / 200.0, rows * (i + 0.4) / 200.0] for i in range(10)]
     return [*bins, *([[0.0, 0.0, 0.0]] * 10)]
 
@@ -58,7 +58,7 @@ def start(**more: Any) -> dict[str, Any]:
 
 
 def progress(rows: int, **more: Any) -> dict[str, Any]:
-    """One point, with all that a point may have."""
+    """Return a progress event with all its fields."""
     return {
         "event": "progress",
         "rows": rows,
@@ -81,7 +81,7 @@ def progress(rows: int, **more: Any) -> dict[str, Any]:
 
 
 def finished() -> list[dict[str, Any]]:
-    """A whole run of 1000 rows."""
+    """Return the events of a whole run of 1000 rows."""
     group = {"count": 5, "regret": 1.0, "bound": 2.0}
     means = {"loss": 0.5, "baseline": 0.625, "improvement": 20.0}
     return [
@@ -122,7 +122,7 @@ def _values() -> st.SearchStrategy[Any]:
 
 
 def any_events() -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Lists of events in which anything may stand anywhere."""
+    """Lists of events in which every field may have any value."""
     value = _values()
     names = [
         "pass",

@@ -1,4 +1,4 @@
-"""Model files and receipts as someone writes them who can compute a digest: a field changed, the digest right."""
+"""Forged model files and receipts: a changed field with a valid digest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEY = b'"sha256":"'
 
 
 def forge_model(body: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """The model with its content changed."""
+    """Return the model with its content changed."""
     length = int.from_bytes(body[:8], "little")
     header = json.loads(body[8 : 8 + length])
     content = json.loads(header["__metadata__"]["content"])
@@ -28,7 +28,7 @@ def forge_model(body: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
 
 
 def forge_tensor(body: bytes, name: str, change: Callable[[np.ndarray], Any]) -> bytes:
-    """The model with a tensor changed in place; its shape stays."""
+    """Return the model with a tensor changed in place; its shape stays."""
     length = int.from_bytes(body[:8], "little")
     header, tensors = json.loads(body[8 : 8 + length]), bytearray(body[8 + length :])
     first, last = header[name]["data_offsets"]
@@ -40,7 +40,7 @@ def forge_tensor(body: bytes, name: str, change: Callable[[np.ndarray], Any]) ->
 
 
 def forge_header(body: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """The model with its header changed."""
+    """Return the model with its header changed."""
     length = int.from_bytes(body[:8], "little")
     header = json.loads(body[8 : 8 + length])
     change(header)
@@ -48,7 +48,7 @@ def forge_header(body: bytes, change: Callable[[dict[str, Any]], None]) -> bytes
 
 
 def sealed(header: dict[str, Any], tensors: bytes) -> bytes:
-    """A model file of this header, with the right digest."""
+    """Return a model file with this header and a valid digest."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     raw = len(text).to_bytes(8, "little") + text
@@ -58,7 +58,7 @@ def sealed(header: dict[str, Any], tensors: bytes) -> bytes:
 
 
 def forge_receipt(path: Path, receipt: dict[str, Any]) -> None:
-    """A receipt with the right digest."""
+    """Return a receipt with a valid digest."""
     receipt = {**receipt, "sha256": "0" * 64}
     with contextlib.suppress(ValueError):  # NaN has no canonical form
         receipt["sha256"] = digest(receipt)
@@ -66,7 +66,7 @@ def forge_receipt(path: Path, receipt: dict[str, Any]) -> None:
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The path to every value inside a JSON value, and to every list and mapping; of a long list to the first two."""
+    """Return the path to every value, list and mapping inside a JSON value; of a long list only two entries."""
     if path:
         yield path
     entries = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
@@ -75,7 +75,7 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
-    """A copy of a JSON value with the value at a path replaced."""
+    """Return a copy of a JSON value with the value at a path replaced."""
     made = copy.deepcopy(value)
     at = made
     for key in path[:-1]:

@@ -1,4 +1,4 @@
-"""The feature hash once more, in plain Python: src/core/support/hash.hpp says why it looks as it does."""
+"""The feature hash in plain Python; src/core/support/hash.hpp has the reasons for its form."""
 
 import math
 

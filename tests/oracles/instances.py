@@ -85,7 +85,7 @@ def _random_rule(n: int) -> Fixed:
 
 
 def schemes_for(name: str, n: int, c: float = 2.0) -> dict[str, Scheme]:
-    """The schemes that the set of that name admits."""
+    """Return the schemes that play on the set of this name."""
     out: dict[str, Scheme] = {
         "constant": CoordinateConstant(c),
         "diagonal": Diagonal(c),

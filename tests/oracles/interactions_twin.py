@@ -1,4 +1,4 @@
-"""Interactions the slow way: every choice of features, every set once, products of values, hashes of sums."""
+"""Interactions by enumeration: every choice of features, every set once, products of values, hashes of sums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_meant(term: str, group: str, namespaces: bool) -> bool:
 def products(
     features: Sequence[Feature], interactions: Iterable[Sequence[str]], *, namespaces: bool
 ) -> list[tuple[int, float]]:
-    """The hash and the value of every product."""
+    """Return the hash and the value of every product."""
     actual: list[tuple[int, float]] = []
     for terms in interactions:
         seen: set[frozenset[int]] = set()
@@ -37,7 +37,7 @@ def products(
 
 
 def column_features(row: dict[str, object], text: Iterable[str] = ()) -> list[Feature]:
-    """The features of a dict: numbers, booleans, categories, words of texts in lower case, and what is missing."""
+    """Return the features of a dict: numbers, booleans, categories, lower-case words of texts, and missing values."""
     features: list[Feature] = []
     for name, value in row.items():
         if value is None or value == "":
@@ -54,7 +54,7 @@ def column_features(row: dict[str, object], text: Iterable[str] = ()) -> list[Fe
 
 
 def cells(features: Sequence[Feature], crossed: Iterable[tuple[int, float]], dim: int) -> dict[int, float]:
-    """The row in a table of `dim` cells, a power of two."""
+    """Return the row in a table of `dim` cells, a power of two."""
     row: dict[int, float] = {}
     for number, value in [*((number, value) for _, number, value in features), *crossed]:
         row[number % dim] = row.get(number % dim, 0.0) + value

@@ -1,4 +1,4 @@
-"""JSON lines again, in pure Python: json.loads, dictionaries, one row at a time."""
+"""JSON lines in pure Python: json.loads, dictionaries, one row at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _loads(line: str) -> dict[str, Any]:
 
 
 class _Pairs(dict[str, Any]):
-    """An object that remembers keys that stand twice."""
+    """An object that remembers repeated keys."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -53,7 +53,7 @@ def _checked(value: Any) -> Any:
 
 
 def features(value: Any, name: str, ignore: set[str]) -> Iterator[tuple[str, float]]:
-    """The features of a column that is read by its values."""
+    """Return the features of a column whose kind depends on each value."""
     if name in ignore or value is None or _checked(value) != value:
         return
     if isinstance(value, _Pairs):
@@ -100,7 +100,7 @@ def _entry(entry: _Pairs, name: str) -> Iterator[tuple[str, float]]:
 
 
 def read_json_line(line: str, twin: Twin, label: str, ignore: set[str]) -> Row:
-    """A line of JSON lines, all columns but the label read by their values."""
+    """Read a line; the kinds of all columns but the label depend on their values."""
     parsed = _loads(line)
     pairs, y = [], math.nan
     for key, value in parsed.pairs:

@@ -1,7 +1,7 @@
 """What is known of labels in any unit, as docs/labels.md has it, and the base rate of the log loss.
 
 Everything that is learned follows the unit and the origin of the label: an offset m (mean, quantile, log mean) from
-which scores are counted, a unit U in which gradients are counted, and a range [lo, hi] to which scores are cut.
+which scores are measured, a unit U of gradients, and a range [lo, hi] to which scores are clipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SURE, FAR = 16, 4.0  # labels before one is cut; units beyond the range within w
 
 @dataclass
 class Labels:
-    """What is known of the labels so far: offset, unit and range of the scores, and what they follow from."""
+    """The state of the labels so far: offset, unit and range of the scores, and the sums they follow from."""
 
     loss: str
     tau: float

@@ -1,4 +1,4 @@
-"""FTPRL once more, obvious and slow: it keeps every round and evaluates each formula as it is written."""
+"""FTPRL, simple and slow: it keeps every round and evaluates each formula by definition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Argmin = Callable[[Vector, Vector], Vector]  # (Q, h) -> a minimiser over F of �
 
 
 def dense(Q: Vector, n: int) -> Vector:
-    """A number, a diagonal or a matrix, written out."""
+    """Return a number, a diagonal or a matrix, written out."""
     return np.array(Q) if np.ndim(Q) == 2 else np.diag(np.broadcast_to(Q, (n,)).astype(float))
 
 
@@ -24,36 +24,36 @@ def outer_sum(gs: Sequence[Vector]) -> Vector:
 
 
 def psd_root(M: Vector) -> Vector:
-    """The PSD square root."""
+    """Return the PSD square root."""
     w, V = np.linalg.eigh(M)
     return np.asarray((V * np.sqrt(np.maximum(w, 0.0))) @ V.T)
 
 
 def const_total(gs: Sequence[Vector], D: float, c: float) -> Vector:
-    """c sqrt(sum |g_s|²) / D on every axis."""
+    """Return c sqrt(sum |g_s|²) / D on every axis."""
     n = len(gs[0])
     return np.eye(n) * (c * math.sqrt(sum(float(g @ g) for g in gs)) / D if D else 0.0)
 
 
 def diagonal_total(gs: Sequence[Vector], widths: Vector, c: float) -> Vector:
-    """c sqrt(sum g_i²) / D_i, and nothing where D_i = 0."""
+    """Return c sqrt(sum g_i²) / D_i, and 0 where D_i = 0."""
     G = np.sum([g * g for g in gs], axis=0)
     return np.diag([c * math.sqrt(Gi) / Di if Di else 0.0 for Gi, Di in zip(G, widths, strict=True)])
 
 
 def full_total(gs: Sequence[Vector], D: float, c: float, delta: float = 0.0) -> Vector:
-    """c (delta I + sum g g')^{1/2} / D."""
+    """Return c (delta I + sum g g')^{1/2} / D."""
     return c / D * psd_root(delta * np.eye(len(gs[0])) + outer_sum(gs))
 
 
 def best_bound_total(gs: Sequence[Vector], best: Callable[[Vector], Vector], b: float) -> Vector:
-    """b times the diagonal that minimises N(Q) + sum g'Q⁻¹g, as `best` finds it from G."""
+    """Return b times the diagonal that minimises N(Q) + sum g'Q⁻¹g, as `best` computes it from G."""
     return b * np.diag(best(np.sum([g * g for g in gs], axis=0)))
 
 
 @dataclass
 class Naive:
-    """The whole history: g_s, Q_s, x_s, and the point that follows the last round."""
+    """The whole history: g_s, Q_s, x_s, and the next point."""
 
     dim: int
     g: list[Vector] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Naive:
         return len(self.g)
 
     def add(self, g: Vector, Q: Vector, x: Vector, following: Vector) -> None:
-        """One round: g was seen at x, Q was added there, and `following` is the next leader."""
+        """Add a round: gradient g at x, increment Q, and `following`, the next leader."""
         self.g.append(np.array(g))
         self.Q.append(dense(Q, self.dim))
         self.x.append(np.array(x))
@@ -116,7 +116,9 @@ class Naive:
         return sum(0.5 * sq_diameter(Q) for Q in self.Q)
 
     def identity_gap(self, x: Vector) -> tuple[float, float]:
-        """(LinRegret(x), r(x) + sum delta - [H_T(x) - H_T(x_{T+1})]), which the strong theorem says are equal."""
+        """Return both sides of the strong theorem's identity: LinRegret(x), r(x) + sum delta - [H_T(x) -
+        H_T(x_{T+1})].
+        """
         assert self.next is not None
         T = self.rounds
         right = self.r(x, T) + sum(self.deltas()) - (self.H(x, T) - self.H(self.next, T))

@@ -1,4 +1,4 @@
-"""The names of features that a model keeps, the slow way: a dict, by the bits that a name is known by."""
+"""The names of features that a model keeps, with a dict keyed by the bits by which names are recognised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OVERHEAD = 12  # bytes that a name counts for besides its own
 
 
 class Kept(NamedTuple):
-    """The names, the row of the first that does not fit and that of the first product, both from 1."""
+    """The names, the row of the first that does not fit and the row of the first such product, both from 1."""
 
     names: list[str]
     full_row: int | None
@@ -29,7 +29,7 @@ class RowOfNames(NamedTuple):
 
 
 def pairs_of(first: Iterable[str], second: Iterable[str]) -> RowOfNames:
-    """A row of VW text with two namespaces a and b that interact."""
+    """Return a row of VW text with two interacting namespaces a and b."""
     features: list[tuple[str, Feature]] = []
     for space, words in (("a", first), ("b", second)):
         start = feature_hash(space.encode())
@@ -43,7 +43,7 @@ def pairs_of(first: Iterable[str], second: Iterable[str]) -> RowOfNames:
 
 
 def kept_names(rows: Iterable[RowOfNames], budget: int) -> Kept:
-    """Names within a budget, of which products may take a quarter."""
+    """Return the names within a budget, of which products may use a quarter."""
     known: dict[int, str] = {}
     total = product_bytes = 0
     full_row: int | None = None

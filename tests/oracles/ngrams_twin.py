@@ -1,4 +1,4 @@
-"""N-grams the slow way: every choice of neighbouring features, as Vowpal Wabbit has them, and all pieces of a word."""
+"""N-grams by enumeration: every choice of neighbouring features, as in Vowpal Wabbit, and all substrings of a word."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oracles.hash_twin import K0, K1, MASK, feature_hash, mix
 
 
 def gram_hash(hashes: Sequence[int]) -> int:
-    """The hash of a gram from those of its features."""
+    """Return the hash of a gram from the hashes of its features."""
     gram = hashes[0]
     for other in hashes[1:]:
         gram = mix(gram + K1 & MASK) + other & MASK
@@ -17,7 +17,9 @@ def gram_hash(hashes: Sequence[int]) -> int:
 
 
 def grams(count: int, words: int, skips: int) -> list[tuple[int, ...]]:
-    """The places of the features of each gram among `count`: in order, with at most `skips` left out in between."""
+    """Return the positions of each gram's features among `count`: in order, with at most `skips` left out in
+    between.
+    """
     return [
         chosen
         for size in range(2, words + 1)
@@ -27,7 +29,7 @@ def grams(count: int, words: int, skips: int) -> list[tuple[int, ...]]:
 
 
 def char_ngrams(word: str, shortest: int, longest: int) -> list[str]:
-    """Runs of characters of a word between two blanks, or all of it if it is too short."""
+    """Return the character n-grams of a word between two blanks, or all of it if it is too short."""
     whole = f" {word} "
     if len(whole) < shortest:
         return [whole]
@@ -35,5 +37,5 @@ def char_ngrams(word: str, shortest: int, longest: int) -> list[str]:
 
 
 def char_ngram_hash(group: str, characters: str, seed: int = 0) -> int:
-    """That of a name in the namespace "group~"."""
+    """Return the hash of a name in the namespace "group~"."""
     return feature_hash(characters.encode(), feature_hash(f"{group}~".encode(), seed))

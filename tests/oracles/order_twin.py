@@ -10,7 +10,7 @@ LEAST = 1000
 
 
 class Plan(NamedTuple):
-    """The rows in the order in which they are learned, and where the parts of the last phase begin in it."""
+    """The rows in the order in which they are learned, and where the parts of the last phase begin."""
 
     order: list[int]
     last: int  # where the last phase begins
@@ -29,7 +29,7 @@ def key(seed: int, t: int) -> int:
 
 
 def plan(rows: int, waiting: int, seed: int = 0, sizes: Sequence[int] | None = None, most: int = 256 << 20) -> Plan:
-    """Learn rows of these sizes in bytes; nothing is decided about the latest tenth of what may wait."""
+    """Plan the order for rows of these sizes in bytes; the latest tenth of the waiting rows is kept aside."""
     sizes = [24] * rows if sizes is None else sizes
     keys = [key(seed, t) for t in range(rows)]
     limit, recent, kept, order, waited = 1 << 64, [], [], [], 0

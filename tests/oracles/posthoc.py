@@ -1,4 +1,4 @@
-"""Sets, minimisers and post-hoc optima once more, as CVXPY programs and by brute force over points."""
+"""Sets, minimisers and best bounds in hindsight, as CVXPY programs and by brute force over points."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Vector = NDArray[np.float64]
 
 
 def solve(problem: cp.Problem) -> float:
-    """The optimal value, as precise as Clarabel can make it; the tests compare with a tolerance of their own."""
+    """Return the optimal value, as precise as Clarabel can make it; tests compare with their own tolerance."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
@@ -49,7 +49,7 @@ def minimum(F: ConvexSet, Q: Vector, h: Vector) -> tuple[float, Vector]:
 
 
 def corners(F: ConvexSet) -> Vector | None:
-    """The vertices of F, from what its definition says; None for a curved set."""
+    """Return the vertices of F from its definition; None for a curved set."""
     n = F.dim
     if isinstance(F, Box):
         return np.array(list(itertools.product(*zip(F.lower, F.upper, strict=True))))
@@ -73,7 +73,7 @@ def corners(F: ConvexSet) -> Vector | None:
 
 
 def _basic_points(F: ConvexSet) -> Vector | None:
-    """Every point where n independent rows hold with equality and the others are met."""
+    """Return every point where n independent rows hold with equality and all others are met."""
     conic = F.conic()
     if not conic.polyhedral:
         return None
@@ -90,12 +90,12 @@ def _basic_points(F: ConvexSet) -> Vector | None:
 
 
 def differences(V: Vector) -> Vector:
-    """v - w for all pairs."""
+    """Return v - w for all pairs."""
     return np.array([v - w for v, w in itertools.combinations(V, 2)])
 
 
 def N_brute(F: ConvexSet, Q: Vector) -> float:
-    """max of ½ y'Qy over differences of vertices: exact on a polytope, for the maximum is at a vertex."""
+    """Return max of ½ y'Qy over differences of vertices, which is exact on a polytope."""
     V = corners(F)
     assert V is not None
     Y = differences(V)
@@ -103,7 +103,7 @@ def N_brute(F: ConvexSet, Q: Vector) -> float:
 
 
 def N_climb(F: ConvexSet, Q: Vector, rng: np.random.Generator, tries: int = 12) -> float:
-    """A lower bound on N by climbing: the linearised maximum of a convex function, from random starts."""
+    """Return a lower bound on N by ascent: the linearised maximum of a convex function, from random starts."""
     V = corners(F)
 
     def extreme(g: Vector) -> Vector:
@@ -123,7 +123,7 @@ def N_climb(F: ConvexSet, Q: Vector, rng: np.random.Generator, tries: int = 12) 
 
 
 def N_diagonal(F: ConvexSet, lam: Any) -> Any:
-    """N(diag(lam)) as a convex expression."""
+    """Return N(diag(lam)) as a convex expression."""
     if isinstance(F, Box):
         return 0.5 * (F.widths() ** 2) @ lam
     if isinstance(F, L1Ball | L2Ball | LpBall):
@@ -142,14 +142,14 @@ def N_diagonal(F: ConvexSet, lam: Any) -> Any:
 
 
 def opt_diagonal(F: ConvexSet, G: Vector) -> tuple[float, Vector]:
-    """inf over diagonals of N + sum G_i/l_i, G > 0."""
+    """Return the infimum over diagonals of N + sum G_i/l_i, G > 0."""
     lam = cp.Variable(F.dim, pos=True)
     value = solve(cp.Problem(cp.Minimize(N_diagonal(F, lam) + G @ cp.inv_pos(lam))))
     return value, np.array(lam.value)
 
 
 def opt_full(F: ConvexSet, gs: Vector) -> float:
-    """inf over positive definite Q of N(Q) + sum g'Q⁻¹g; on a flat set only the span of Fsym counts."""
+    """Return the infimum over positive definite Q of N(Q) + sum g'Q⁻¹g, within the span of Fsym."""
     V = corners(F)
     Y = None
     if V is not None:

@@ -1,4 +1,4 @@
-"""The text readers again, in pure Python: one row at a time, dictionaries, no blocks. The rules: src/core/readers/."""
+"""The text readers in pure Python: one row at a time, dictionaries, no blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Bad(Exception):
-    """A row that is not what its format promises."""
+    """A row that does not conform to its format."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass
 class Twin:
-    """What `open` is told, and the labels seen so far."""
+    """The options of `open`, and the labels seen so far."""
 
     dim: int = 2**22
     seed: int = 0
@@ -160,7 +160,7 @@ def number(text: bytes) -> float:
 
 
 def read_lines(data: bytes, parse: Callable[[bytes], Row | None]) -> tuple[list[Row], list[int], int]:
-    """The good rows, the lines of the bad ones, and how many rows stand before the first of those."""
+    """Return the good rows, the lines of the bad ones, and how many rows precede the first bad one."""
     rows: list[Row] = []
     bad: list[int] = []
     before = 0
@@ -176,7 +176,7 @@ def read_lines(data: bytes, parse: Callable[[bytes], Row | None]) -> tuple[list[
 
 
 def read_csv(text: str, sep: str, parse: Callable[[Sequence[bytes]], Row]) -> tuple[list[Row], int]:
-    """The good rows and how many were bad, by Python's own reader of fields."""
+    """Return the good rows and the number of bad ones, by Python's own csv reader."""
     rows, bad = [], 0
     for fields in csv.reader(io.StringIO(text, newline=""), delimiter=sep):
         if fields in ([], [""]):

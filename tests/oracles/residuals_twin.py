@@ -1,4 +1,4 @@
-"""The bins of the residuals of a run, from all rows at once: no bin has to follow anything."""
+"""The bins of the residuals of a run, computed from all rows at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PREDICTION_BINS, RESIDUAL_BINS, PER_OCTAVE = 128, 320, 16
 
 
 def width_of(scores: list[float]) -> float:
-    """The smallest power of two of which 128 cover all scores."""
+    """Return the smallest power of two such that 128 of them cover all scores."""
     exponent = -800
     while math.floor(max(scores) / 2.0**exponent) - math.floor(min(scores) / 2.0**exponent) >= PREDICTION_BINS:
         exponent += 1
@@ -18,13 +18,13 @@ def width_of(scores: list[float]) -> float:
 
 
 def key_of(size: float) -> int:
-    """The number of the bin of a positive residual: octave by octave, 16 bins of equal width in each."""
+    """Return the number of the bin of a positive residual, with 16 bins of equal width per octave."""
     fraction, exponent = math.frexp(size)
     return (exponent - 1 + 1023) * PER_OCTAVE + math.floor((2.0 * fraction - 1.0) * PER_OCTAVE)
 
 
 def binned(scores: list[float], predictions: list[float], y: list[float], weights: list[float]) -> dict[str, object]:
-    """What the monitor keeps."""
+    """Return the monitor's numbers."""
     rows = list(zip(scores, predictions, y, weights, strict=True))
     width = width_of(scores)
     numbers = [math.floor(score / width) for score in scores]

@@ -1,4 +1,4 @@
-"""The step of every set with every scheme it admits, against CVXPY on the literal objective."""
+"""The step of every set with every scheme on it, against CVXPY on the objective by definition."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ def test_the_update_minimises_the_literal_objective(name: str, kind: str) -> Non
             for t, g in enumerate(gradients(kind, rng, 5, n), 1):
                 xs.append(state.x)
                 state = learner.update(state, g)
-                # Centred schemes drop what does not matter on F; on F the objective changes by a constant only.
+                # Centred schemes drop the part of a gradient that is constant on F, which changes the objective by a
+                # constant.
                 gs.append(state.seen)
                 Qs.append(state.Q)
                 assert feasible.contains(state.x), where
                 slope = psd.apply(state.total, state.x) + state.z
                 value = literal(gs, Qs, xs, state.x)
                 residual = float(slope @ (state.x - feasible.vertex(slope)))
-                # A conic solver may stop a little short of that, and then its step says so.
+                # A conic solver may stop earlier; the step's gap then includes that.
                 assert residual <= max(1e-8 * (1 + abs(value)), min(1.01 * state.gap, 1e-7)), (where, t, residual)
                 if t in (1, 5):
                     reference, accurate = leader(feasible, gs, Qs, xs)
@@ -55,7 +56,7 @@ def test_the_update_minimises_the_literal_objective(name: str, kind: str) -> Non
 
 
 def _outside(feasible, x, slope) -> float:  # type: ignore[no-untyped-def]
-    """How much the objective could gain by leaving F as far as CVXPY did."""
+    """Return how much the objective could gain by leaving F as far as CVXPY did."""
     inside = feasible.argmin(np.array(1.0), -x, x)
     return float(np.linalg.norm(slope) * np.linalg.norm(x - inside))
 

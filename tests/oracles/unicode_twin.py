@@ -10,12 +10,12 @@ def is_word(c: int) -> bool:
 
 
 def lower(c: int) -> int:
-    """The simple mapping, one character to one: where Python gives two, the first."""
+    """Return the simple lower case, one character to one; the first if Python has two."""
     return ord(chr(c).lower()[0])
 
 
 def word_ranges() -> list[tuple[int, int]]:
-    """First and last of each run of word characters from 0x80 on."""
+    """Return first and last of each run of word characters from 0x80 on."""
     ranges: list[tuple[int, int]] = []
     for c in range(0x80, 0x110000):
         if is_word(c):
@@ -27,7 +27,7 @@ def word_ranges() -> list[tuple[int, int]]:
 
 
 def lower_ranges() -> list[tuple[int, int, int, int]]:
-    """First, last, step and shift of each run of letters whose lower case is elsewhere."""
+    """Return first, last, step and shift of each run of letters whose lower case is another letter."""
     runs: list[tuple[int, int, int, int]] = []
     for c in range(0x80, 0x110000):
         shift = lower(c) - c
@@ -43,7 +43,7 @@ def lower_ranges() -> list[tuple[int, int, int, int]]:
 
 
 def fill(items: list[str]) -> str:
-    """The items in lines of at most 118 characters."""
+    """Return the items in lines of at most 118 characters."""
     lines, line = [], "   "
     for item in items:
         if len(line) + len(item) + 1 > 118:

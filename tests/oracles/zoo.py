@@ -1,4 +1,4 @@
-"""The sets, schemes and gradients that the theorems are tried on, and a game that also keeps its history."""
+"""The sets, schemes and gradients for tests of theorems, and a game that also keeps its history."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ SETS: dict[str, ConvexSet] = {
 
 
 def _tilted(t: int, g: Vector) -> Vector:
-    """A full positive definite increment that falls with t."""
+    """Return a full positive definite increment that decreases with t."""
     n = len(g)
     v = np.cos(np.arange(n) + t)
     return (np.eye(n) * 0.5 + np.outer(v, v)) / math.sqrt(t) + np.outer(g, g) / (1.0 + float(g @ g))
 
 
 def schemes(c: float) -> dict[str, Scheme]:
-    """Every scheme, with the constant c where it has one."""
+    """Return every scheme, with the constant c if it has one."""
     return {
         "constant": CoordinateConstant(c),
         "constant centred": CoordinateConstant(c, center=True),
@@ -101,7 +101,7 @@ SCHEMES = tuple(schemes(2.0))
 
 
 def admits(feasible: ConvexSet, scheme: Scheme) -> bool:
-    """Whether the scheme plays on the set."""
+    """Return True if the scheme plays on the set."""
     try:
         scheme.init(feasible)
     except Unsupported:
@@ -110,12 +110,12 @@ def admits(feasible: ConvexSet, scheme: Scheme) -> bool:
 
 
 PAIRS = [(s, k) for s in SETS for k, scheme in schemes(2.0).items() if admits(SETS[s], scheme)]
-# Every set and every scheme several times, for laws of a scheme or of the ledger that hold whatever the set is.
+# Every set and every scheme occurs several times, for laws that hold for all sets.
 SOME_PAIRS = PAIRS[::4]
 
 
 def gradients(kind: str, feasible: ConvexSet, rounds: int, seed: int) -> Iterator[Callable[[Vector], Vector]]:
-    """A stream of oracles: each answers a play with a gradient."""
+    """Return a stream of functions that answer a play with a gradient."""
     rng = np.random.default_rng(seed)
     n, middle = feasible.dim, feasible.start()
     scale = 10.0 ** rng.uniform(-3, 3, size=n)
@@ -149,7 +149,7 @@ class Run:
 
 
 def run(learner: FTPRL, oracles: Iterator[Callable[[Vector], Vector]]) -> Run:
-    """Play without hints, writing every round down."""
+    """Play without hints and record every round."""
     game = Game(learner, full=True)
     naive = Naive(learner.feasible.dim)
     totals: list[Vector] = []
@@ -163,12 +163,12 @@ def run(learner: FTPRL, oracles: Iterator[Callable[[Vector], Vector]]) -> Run:
 
 
 def random_point(feasible: ConvexSet, rng: np.random.Generator) -> Vector:
-    """A random point of F: a mixture of extreme points and the start."""
+    """Return a random point of F: a mixture of extreme points and the start."""
     points = [feasible.start(), *(feasible.vertex(rng.normal(size=feasible.dim)) for _ in range(3))]
     return np.asarray(rng.dirichlet(np.full(4, 0.5)) @ np.array(points))
 
 
 def random_psd(n: int, rng: np.random.Generator, floor: float = 0.0) -> Vector:
-    """B'B, plus a multiple of the identity."""
+    """Return B'B plus a multiple of the identity."""
     B = rng.normal(size=(n, n))
     return B.T @ B + floor * np.eye(n)

@@ -95,7 +95,7 @@ def test_two_processes_give_what_one_gives(capsys: Capture) -> None:
 
 
 def test_a_process_of_its_own_says_no_more_than_it_should() -> None:
-    """Nothing of the workers is left on stderr: no warning, no trace."""
+    """The workers leave nothing on stderr: no warning, no trace."""
     command = [sys.executable, "-m", "ftprl", "paper", "run", "lemma-sum", "lemma-one-round"]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     assert made.returncode == 0
@@ -116,7 +116,7 @@ def test_red_is_exit_code_1(capsys: Capture, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_holds_instead_must_hold_and_saves_nothing() -> None:
-    """Another statement does not make the printed one right; when it fails, the line is red."""
+    """A different statement that holds does not save the printed one; if it fails, the line is red."""
     good, bad = Check("other", 0.1, "<=", 1.0), Check("other", 2.0, "<=", 1.0)
     experiment = fake("false", 0.7, Verdict.FAILS)
     for instead, red in ((good, False), (bad, True)):

@@ -1,4 +1,4 @@
-"""What the experiments share: each helper against something that is computed in another way."""
+"""Helpers of the experiments, each against an independent computation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_history_is_the_certificate(kind: Kind) -> None:
-    """Every round written down and added up anew gives what the ledger's running sums give."""
+    """Recorded rounds, added up again, equal the ledger's running sums."""
     for name, F in sets().items():
         for scheme in (Diagonal(), CoordinateConstant()):
             history = play(FTPRL(F, scheme), stream(kind, F, 15, 3))
@@ -56,7 +56,7 @@ def test_the_search_writes_the_learner_out(seed: int) -> None:
 
 @pytest.mark.parametrize("T", [2, 5, 17])
 def test_the_search_improves_on_neighbours(T: int) -> None:
-    """No small change of the gradients that were found has a larger ratio."""
+    """No small change of the found gradients has a larger ratio."""
     gs, rng = searched(T), np.random.default_rng(T)
     best = measured(gs)
     for _ in range(10):

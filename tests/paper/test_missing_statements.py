@@ -1,4 +1,4 @@
-"""Statements of the introduction and of Section 3 that are easily overlooked: each turns red when it is spoiled."""
+"""Statements of the introduction and of Section 3: each turns red if a part of it is broken on purpose."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def judged(name: str) -> Result:
 
 
 def six_times(patch: Patch, scheme: type[Scheme]) -> None:
-    """A scheme with six times the weight it should have."""
+    """Return a scheme with six times its proper weight."""
     right: Any = scheme.step
 
     def wrong(self: Any, state: Any, g: np.ndarray) -> Any:
@@ -39,24 +39,24 @@ def six_times(patch: Patch, scheme: type[Scheme]) -> None:
 
 
 def heavy_constant(patch: Patch) -> None:
-    """One rate for all, six times too slow: no longer within sqrt 2 of anything."""
+    """Make the global rate six times too slow, so that it is no longer within sqrt 2 of the best bound."""
     six_times(patch, CoordinateConstant)
 
 
 def cheap_late_matrices(patch: Patch) -> None:
-    """Increments after the first cost nothing: then to spread a matrix would be free."""
+    """Make increments after the first cost nothing, so that spreading a matrix is free."""
     right = Fixed.penalty
     patch.setattr(Fixed, "penalty", lambda self, state, Q: right(self, state, Q) if state.t == 1 else 0.0)
 
 
 def small_regret(patch: Patch) -> None:
-    """Half of the regret is reported."""
+    """Report half of the regret."""
     right = Ledger.linear_regret
     patch.setattr(Ledger, "linear_regret", lambda self, x: right(self, x) / 2)
 
 
 def gradient_not_transposed(patch: Patch) -> None:
-    """A^{-1} g for A^{-T} g: right for symmetric A only."""
+    """Use A^{-1} g instead of A^{-T} g, which is right for symmetric A only."""
 
     def advance(self: Any, state: Any, g: np.ndarray, hint: Any) -> Any:
         return self._wrap(self.learner.advance(state.inner, self._inverse @ g, None))
@@ -65,13 +65,13 @@ def gradient_not_transposed(patch: Patch) -> None:
 
 
 def narrow_box(patch: Patch) -> None:
-    """Widths of a box a tenth too large."""
+    """Make the widths of a box a tenth too large."""
     right = Box.widths
     patch.setattr(Box, "widths", lambda self: 1.1 * right(self))
 
 
 def wide_ball(patch: Patch) -> None:
-    """The best full matrix on a ball is said to be a third better than it is."""
+    """Report the best full matrix on a ball as a third better than it is."""
     right: Any = NormBall.full_optimum
 
     def better(self: Any, *args: Any) -> Any:
@@ -99,7 +99,7 @@ def test_a_planted_fault_turns_it_red(fault: Any, monkeypatch: Patch) -> None:
 
 
 def test_only_matrices_that_are_not_symmetric_see_the_transpose(monkeypatch: Patch) -> None:
-    """The fault of the transpose is invisible for symmetric A: the experiment needs both."""
+    """For symmetric A a missing transpose changes nothing: the experiment also needs other matrices."""
     gradient_not_transposed(monkeypatch)
     result = judged("scale-direct")
     checks = {check.what: check.ok for check in result.outcome.stated}
@@ -109,14 +109,14 @@ def test_only_matrices_that_are_not_symmetric_see_the_transpose(monkeypatch: Pat
 
 
 def test_slow_diagonal_loses_its_guarantee(monkeypatch: Patch) -> None:
-    """FTPRL-Diag with six times the weight no longer keeps below its guarantee's share."""
+    """FTPRL-Diag with six times the weight exceeds its guarantee."""
     before = judged("minimax").outcome.stated[2].value
     six_times(monkeypatch, Diagonal)
     assert judged("minimax").outcome.stated[2].value != before
 
 
 def centred_at_the_plays(patch: Patch) -> None:
-    """The scheme's matrices are centred at the plays after all."""
+    """Centre the scheme's matrices at the plays."""
     right = CentredBestBound.__post_init__
 
     def moved(self: Any) -> None:
@@ -127,7 +127,7 @@ def centred_at_the_plays(patch: Patch) -> None:
 
 
 def limits_forgotten(patch: Patch) -> None:
-    """The stability is paid with the weights after the round, not before it: the promise is too small."""
+    """Use the weights after the round instead of those before, which makes the bound too small."""
     patch.setattr(CentredBestBound, "penalty", lambda self, state, Q: 0.0)
     patch.setattr(CentredBestBound, "stability", lambda self, state, g, move, l2=0.0: 2.0 * float(g @ g))
 
@@ -139,12 +139,12 @@ def test_the_centred_best_bound_can_fail(fault: Any, monkeypatch: Patch) -> None
 
 
 def rounds_left_forgotten(patch: Patch) -> None:
-    """Minimax play as if every round were the last: it follows the leader."""
+    """Play minimax as if every round were the last, which follows the leader."""
     patch.setattr(hypersphere.MinimaxPlay, "init", lambda self, hint=None: BallState(np.zeros(4), 10**9, np.zeros(4)))
 
 
 def diameter_squared(patch: Patch) -> None:
-    """The closed form grows with D², not with D."""
+    """Make the closed form grow with D² instead of D."""
     right: Any = CoordinateConstant.closed_form
 
     def wrong(self: Any, state: Any) -> Any:
@@ -155,13 +155,13 @@ def diameter_squared(patch: Patch) -> None:
 
 
 def flat_directions_counted(patch: Patch) -> None:
-    """The best bound in hindsight is half too large."""
+    """Make the best bound in hindsight half too large."""
     right = hindsight.const_optimum
     patch.setattr(hindsight, "const_optimum", lambda F, G: replace(right(F, G), value=1.5 * right(F, G).value))
 
 
 def never_restarted(patch: Patch) -> None:
-    """The budget never runs out: one rate for ever, that of the first gradient."""
+    """Never exhaust the budget, so that the first gradient's rate is kept for ever."""
     right: Any = RestartedDescent.advance
 
     def wrong(self: Any, state: Any, g: np.ndarray, hint: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A wrong learner is found out: a sign changed in one place turns verdicts red."""
+"""Wrong learners are detected: a sign changed in one place turns verdicts red."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Patch = pytest.MonkeyPatch
 
 
 def wrong_gradient(patch: Patch) -> None:
-    """The learner climbs: it adds -g where it should add g."""
+    """Make the learner climb: it adds -g instead of g."""
     advance = FTPRL.advance
     patch.setattr(FTPRL, "advance", lambda self, state, g, hint: advance(self, state, -g, hint))
 
@@ -37,18 +37,18 @@ def wrong_centre(patch: Patch) -> None:
 
 
 def no_centre(patch: Patch) -> None:
-    """No proximal term at all: everything is centred at the origin."""
+    """Remove the proximal term's centre: everything is centred at the origin."""
     patch.setattr(learner_module, "psd", _psd(lambda Q, x: 0.0 * psd.apply(Q, x)))
 
 
 def wrong_step(patch: Patch) -> None:
-    """The step minimises against -z."""
+    """Make the step minimise against -z."""
     minimise = FTPRL.minimise
     patch.setattr(FTPRL, "minimise", lambda self, H, z, near, t: minimise(self, H, -z, near, t))
 
 
 def light_weights(patch: Patch) -> None:
-    """The diagonal scheme regularises a quarter as much as it should."""
+    """Make the diagonal scheme regularise a quarter as much as it should."""
     step = Diagonal.step
 
     def lighter(self: Diagonal, state: Any, g: Any) -> Any:
@@ -62,7 +62,7 @@ def _psd(apply: Callable[..., Any]) -> SimpleNamespace:
     return SimpleNamespace(apply=apply, zero=psd.zero, add=psd.add)
 
 
-# What turns red: statements about plays under a wrong play, statements about weights under wrong weights.
+# Statements that turn red: about plays under a wrong play, about weights under wrong weights.
 RED = {
     wrong_gradient: ("algorithm-1", "composite"),
     wrong_centre: ("lemma-leader", "half"),
@@ -70,7 +70,7 @@ RED = {
     wrong_step: ("lemma-ftrl", "algorithm-2"),
     light_weights: ("lemma-sum", "diagonal"),
 }
-# What does not: statements that do not ask the changed part.
+# Statements that stay: they do not use the changed part.
 GREEN = {wrong_gradient: "lemma-sum", wrong_centre: "lemma-one-round", light_weights: "lemma-contraction"}
 
 
@@ -83,14 +83,14 @@ def test_a_wrong_learner_turns_verdicts_red(mutation: Callable[[Patch], None], m
     mutation(monkeypatch)
     results = {name: judged(name) for name in RED[mutation]}
     assert [name for name, result in results.items() if not result.red] == []
-    # Red by their numbers, not because something broke on the way.
+    # Red because of their numbers, not because of an error.
     assert [result.error for result in results.values() if result.error] == []
     if mutation in GREEN:
         assert not judged(GREEN[mutation]).red
 
 
 def test_a_broken_experiment_is_red(monkeypatch: Patch) -> None:
-    """Whatever an experiment trips over, its verdict is red and says why, even where failing is expected."""
+    """An experiment that raises any error is red and reports it, even if it is expected to fail."""
     monkeypatch.setattr(FTPRL, "advance", lambda self, state, g, hint: 1 / 0)
     result = judged("algorithm-1")
     assert result.red
@@ -99,7 +99,7 @@ def test_a_broken_experiment_is_red(monkeypatch: Patch) -> None:
 
 @pytest.mark.slow
 def test_a_climbing_learner_keeps_no_theorem(monkeypatch: Patch) -> None:
-    """Of all statements about the learner's plays, none survives the wrong sign of the gradient."""
+    """Every statement about the learner's plays fails under the wrong sign of the gradient."""
     wrong_gradient(monkeypatch)
     about_plays = [s for s in chosen([]) if s.code == "ftprl.FTPRL"]
     assert len(about_plays) >= 5
@@ -108,7 +108,7 @@ def test_a_climbing_learner_keeps_no_theorem(monkeypatch: Patch) -> None:
 
 @pytest.mark.parametrize("mutation", [wrong_centre, no_centre], ids=lambda m: m.__name__)
 def test_a_lost_centre_costs_regret_itself(mutation: Callable[[Patch], None], monkeypatch: Patch) -> None:
-    """Not only the plays differ from the formula: far from 0 the bound itself is broken."""
+    """Without the centre, not only the plays but also the bound is wrong for a set far from 0."""
     mutation(monkeypatch)
     unmet = {check.what for check in judged("centring").outcome.stated if not check.ok}
     assert unmet >= {
@@ -118,7 +118,7 @@ def test_a_lost_centre_costs_regret_itself(mutation: Callable[[Patch], None], mo
 
 
 def _scaled(patch: Patch, owner: Any, name: str, factor: float) -> None:
-    """Let a method answer with a multiple of what is right."""
+    """Make a method return a multiple of the correct value."""
     right = getattr(owner, name)
     patch.setattr(owner, name, lambda *args, **more: factor * right(*args, **more))
 
@@ -129,53 +129,53 @@ def _each(patch: Patch, owners: Sequence[Any], name: str, factor: float) -> None
 
 
 def small_stability(patch: Patch) -> None:
-    """The receipt counts 0.4 of the stability."""
+    """Make the certificate count 0.4 of the stability."""
     _each(patch, (Scheme, Full, Sketch), "stability", 0.4)
 
 
 def small_penalty(patch: Patch) -> None:
-    """The receipt counts 0.4 of the penalty."""
+    """Make the certificate count 0.4 of the penalty."""
     _each(patch, (Scheme, CoordinateConstant, BlockConstant), "penalty", 0.4)
 
 
 def no_regularisation(patch: Patch) -> None:
-    """The receipt forgets r(x*)."""
+    """Make the certificate omit r(x*)."""
     patch.setattr(Ledger, "regularisation", lambda self, total, x: 0.0)
 
 
 def small_deltas(patch: Patch) -> None:
-    """The receipt counts the linear part of the deltas alone."""
+    """Make the certificate count only the linear part of the deltas."""
     patch.setattr(accounting, "psd", SimpleNamespace(**{**vars(psd), "between": lambda Q, x, y: 0.0}))
 
 
 def small_box(patch: Patch) -> None:
-    """N(Q) of a box is half of what it is."""
+    """Halve N(Q) of a box."""
     _scaled(patch, Box, "sq_diameter", 0.5)
 
 
 def small_simplex(patch: Patch) -> None:
-    """N(Q) of the simplex is half of what it is."""
+    """Halve N(Q) of the simplex."""
     _scaled(patch, Simplex, "sq_diameter", 0.5)
 
 
 def small_ball(patch: Patch) -> None:
-    """N(Q) of the L2 ball is half of what it is."""
+    """Halve N(Q) of the L2 ball."""
     _scaled(patch, L2Ball, "sq_diameter", 0.5)
 
 
 def small_constants(patch: Patch) -> None:
-    """The closed forms are printed with c/2 + 1/c in the place of c/2 + 2/c."""
+    """Print the closed forms with c/2 + 1/c instead of c/2 + 2/c."""
     for module in (constant_module, diagonal_module):
         patch.setattr(module, "constants", lambda c: (c / 2 + 1 / c, c / 2 + 1 / c))
 
 
 def wrong_centring(patch: Patch) -> None:
-    """Centred gradients get their mean added."""
+    """Add the mean to centred gradients instead of subtracting it."""
     patch.setattr(Shares, "tangent", lambda self, g: g + float(g.mean()))
 
 
 def wrong_hint(patch: Patch) -> None:
-    """The hint enters with the wrong sign."""
+    """Use the hint with the wrong sign."""
     advance = FTPRL.advance
 
     def turned(self: FTPRL, state: Any, g: Any, hint: Any) -> Any:
@@ -185,12 +185,12 @@ def wrong_hint(patch: Patch) -> None:
 
 
 def large_ball_optimum(patch: Patch) -> None:
-    """The best diagonal on a ball is reported 1 % too large."""
+    """Report the best diagonal on a ball 1 % too large."""
     _optimum(patch, NormBall, 1.01)
 
 
 def small_simplex_optimum(patch: Patch) -> None:
-    """The best diagonal on the simplex is reported 30 % too small."""
+    """Report the best diagonal on the simplex 30 % too small."""
     _optimum(patch, Simplex, 0.7)
 
 
@@ -205,12 +205,12 @@ def _optimum(patch: Patch, kind: Any, factor: float) -> None:
 
 
 def small_gamma(patch: Patch) -> None:
-    """gamma of a polytope is half of what it is."""
+    """Halve gamma of a polytope."""
     _scaled(patch, Polytope, "gamma", 0.5)
 
 
 def heavy_weights(patch: Patch) -> None:
-    """One rate for all coordinates, with six times the weight."""
+    """Use a global rate with six times the weight."""
     step = CoordinateConstant.step
 
     def heavier(self: CoordinateConstant, state: Any, g: Any) -> Any:
@@ -221,7 +221,7 @@ def heavy_weights(patch: Patch) -> None:
 
 
 def loose_ellipsoid(patch: Patch) -> None:
-    """john gives an ellipsoid of twice the size."""
+    """Make john return an ellipsoid of twice the size."""
     right = john_module.john
     patch.setattr(john_module, "john", lambda feasible: right(feasible) / 2)
 

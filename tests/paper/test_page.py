@@ -1,4 +1,4 @@
-"""The pages: everything that was found is on them, safely, and the committed one is up to date."""
+"""The pages: all results are on them, escaped, and the committed page is up to date."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def result(*checks: Check, expected: Verdict = Verdict.HOLDS, error: str = "", n
 
 
 class Reader(HTMLParser):
-    """Text, ids, tags left open, and anything that would be loaded from elsewhere."""
+    """Collects text, ids, unclosed tags, and references to other sites."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -158,7 +158,9 @@ ROW = re.compile(r"^\| \[.+\]\(#([a-z0-9-]+)\) \| .* \| (.*?) \|$", re.MULTILINE
 
 
 def test_the_committed_page_is_up_to_date() -> None:
-    """Every statement with its verdict, place, code and figure; run `ftprl paper run --quick --docs docs` if not."""
+    """The page has every statement with verdict, place, code and figure; `ftprl paper run --quick --docs docs` makes
+    it.
+    """
     text = (ROOT / "docs" / "paper.md").read_text()
     assert dict(ROW.findall(text)) == {s.name: s.expected.value for s in chosen([])}
     for s in chosen([]):
@@ -170,7 +172,7 @@ def test_the_committed_page_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("s", chosen([]), ids=lambda s: s.name)
 def test_a_statement_says_where_things_are(s: Statement) -> None:
-    """Its code can be imported, its tests exist, and a correction is described where one is needed."""
+    """A statement's code can be imported, its tests exist, and a correction is described if one is needed."""
     from pydoc import locate
 
     assert all(locate(name) is not None for name in s.code.split(", "))

@@ -1,4 +1,4 @@
-"""The statements on sets, shapes and families run, are judged as expected, and turn red when something is spoiled."""
+"""Statements on sets, shapes and families: they run, have the expected verdict, and turn red when broken on purpose."""
 
 import importlib
 import math
@@ -40,13 +40,13 @@ def run(name: str) -> Outcome:
 
 
 def test_a_figure_is_drawn() -> None:
-    """The panels of an experiment are what the package's figures are made of."""
+    """The panels of an experiment have the types that figures are drawn from."""
     assert draw.figure(run("axes-example").panels).axes
 
 
 @pytest.mark.parametrize("name", ["axes-example", "bad-class-bound"])
 def test_a_sign_in_the_learner_turns_it_red(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A learner that climbs: what is stated of regret is no longer found."""
+    """With a learner that climbs, statements about the regret fail."""
     right = FTPRL.advance
 
     def wrong(self: FTPRL, state: State, g: np.ndarray, hint: np.ndarray | None) -> State:
@@ -57,7 +57,7 @@ def test_a_sign_in_the_learner_turns_it_red(name: str, monkeypatch: pytest.Monke
 
 
 def spoil_weights(monkeypatch: pytest.MonkeyPatch, scheme: type, factor: float) -> None:
-    """A scheme that weighs every round too much."""
+    """Return a scheme that gives every round too much weight."""
     right = scheme.step  # type: ignore[attr-defined]
 
     def wrong(self: Any, state: Any, g: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -69,13 +69,13 @@ def spoil_weights(monkeypatch: pytest.MonkeyPatch, scheme: type, factor: float) 
 
 @pytest.mark.parametrize("name", ["scale-lp", "john-scaling", "sphere"])
 def test_wrong_weights_turn_it_red(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six times the weight is no longer within the ratio that is proved."""
+    """Six times the weight exceeds the proved ratio."""
     spoil_weights(monkeypatch, CoordinateConstant, 6.0)
     assert run_one(statement(name), False, silent).red
 
 
 def spoiled(right: Callable[..., Any], factor: float) -> Callable[..., Any]:
-    """A post-hoc optimum that is too small or too large."""
+    """Make a best bound in hindsight too small or too large."""
 
     def wrong(*args: Any, **more: Any) -> Any:
         bound = right(*args, **more)
@@ -86,7 +86,7 @@ def spoiled(right: Callable[..., Any], factor: float) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(("name", "factor"), [("lp-post-hoc", 1.01), ("sphere", 1.01), ("best-bound", 0.7)])
 def test_a_wrong_closed_form_turns_it_red(name: str, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The independent solver, the dual bound and the stability see through a wrong constant."""
+    """The independent solver, the dual bound and the stability detect a wrong constant."""
     for kind in (NormBall, Simplex):
         monkeypatch.setattr(kind, "diagonal_optimum", spoiled(kind.diagonal_optimum, factor))
     if name == "sphere":
@@ -96,7 +96,7 @@ def test_a_wrong_closed_form_turns_it_red(name: str, factor: float, monkeypatch:
 
 
 def test_black_box_needs_the_transpose(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an A that is not symmetric, A^-1 g in place of A^-T g on one side gives other losses."""
+    """With an asymmetric A, A^-1 g instead of A^-T g on one side changes the losses."""
     target = module("black-box")
     rng = np.random.default_rng(0)
     A, gs = rng.normal(size=(3, 3)) + 2 * np.eye(3), rng.normal(size=(30, 3)) + 0.5
@@ -118,14 +118,14 @@ def test_black_box_needs_the_transpose(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_full_against_diagonal_sees_a_wrong_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A semidefinite program that finds 30% too little is above sqrt(pi/2)."""
+    """A semidefinite program with a result 30% too small exceeds sqrt(pi/2)."""
     right = programs.full_on_vertices
     monkeypatch.setattr(programs, "full_on_vertices", lambda V, GG: (0.7 * right(V, GG)[0], right(V, GG)[1]))
     assert run("full-against-diagonal").verdict is Verdict.FAILS
 
 
 def test_heavy_tail_without_the_exception(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chances whose sum is finite in place of 1/i: the statement as printed holds then, and the correction does not."""
+    """With probabilities of a finite sum instead of 1/i the printed statement holds, and the correction does not."""
     target = module("heavy-tail")
     right = target.squares
 
@@ -139,21 +139,21 @@ def test_heavy_tail_without_the_exception(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_best_bound_limits_need_the_hard_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With p = 64 in place of 4 the same schemes compete: the ratio hardly grows with n."""
+    """With p = 64 instead of 4 the schemes compete: the ratio hardly grows with n."""
     target = module("best-bound-limits")
     monkeypatch.setattr(target, "P", 64.0)
     assert run("best-bound-limits").verdict is Verdict.FAILS
 
 
 def test_best_bound_sees_a_factor_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """b six times too large has a larger B_R than is proved for the right one."""
+    """With b six times too large B_R exceeds the proved bound."""
     right = BestBound.init
     monkeypatch.setattr(BestBound, "init", lambda self, F: replace(right(self, F), b=6 * right(self, F).b))
     assert run("best-bound").verdict is Verdict.FAILS
 
 
 def test_sketch_that_forgets_what_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain frequent directions, without the mass given back, are below the outer products."""
+    """Frequent directions without the escaped mass are below the outer products."""
     right = Sketch.step
 
     def forgetful(self: Sketch, state: Any, g: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -169,7 +169,7 @@ def test_sketch_that_forgets_what_escaped(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_bad_class_spoiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On two sizes the class is judged as on four; with a learner that climbs, or without its first phase, not."""
+    """Two sizes give the verdict of four; a learner that climbs, or a class without its first phase, does not."""
     target = module("bad-class")
     monkeypatch.setattr(target, "QUICK", (1000, 2197))
     assert run("bad-class").verdict is Verdict.HOLDS
@@ -202,7 +202,7 @@ def test_schedules_fall_and_are_played_as_the_library_plays_them() -> None:
 
 
 def test_both_slips_of_algorithm_2_are_shown_alone() -> None:
-    """As printed nothing holds: not with either slip, not with both, not on a part of the ball."""
+    """As printed the algorithm fails with either misprint, with both, and on a part of the ball."""
     assert [c.what for c in run("algorithm-2").stated if c.ok] == []
 
 
@@ -212,7 +212,7 @@ def test_slope_of_a_power() -> None:
 
 
 def test_diagonal_scheme_is_what_the_class_separates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A diagonal scheme with one common weight for all coordinates fails on the class like a global rate."""
+    """A diagonal scheme with one common weight fails on the class like a global rate."""
     right = Diagonal.step
 
     def common(self: Diagonal, state: Any, g: np.ndarray) -> tuple[np.ndarray, Any]:

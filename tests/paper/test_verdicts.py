@@ -1,4 +1,4 @@
-"""Every statement of the paper is run, quickly, and its verdict is what a correct library finds."""
+"""Every statement of the paper is run in its quick form and has the expected verdict."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_verdict(name: str) -> None:
 
 
 def assert_words(statement: Statement) -> None:
-    """A statement says what it claims and how it is tested, and names a correction where one is needed."""
+    """Check that a statement has a claim and a test description, and a correction if one is needed."""
     texts = (statement.title, statement.place, statement.claim, statement.instance, statement.measured, statement.code)
     assert all(texts)
     assert bool(statement.correction) == (statement.expected is not Verdict.HOLDS)
 
 
 def assert_can_fail(outcome: Outcome) -> None:
-    """No verdict comes from nothing, and a correction is tried only where something printed is broken."""
+    """Check that a verdict has checks, and corrections only if a printed claim fails."""
     assert outcome.stated
     assert outcome.verdict is Verdict.HOLDS or not all(check.ok for check in outcome.stated)
 

@@ -1,4 +1,4 @@
-"""Streams made to break the claims of a receipt: each claim against losses of fixed weights computed here in NumPy."""
+"""Streams made to break the claims of a receipt: each claim against losses of fixed weights computed in NumPy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TAU, CLASSES = 0.3, 4
 
 @dataclass
 class Stream:
-    """Rows of a stream as a dense matrix, and how they are trained."""
+    """Rows of a stream as a dense matrix, and the options to train on them."""
 
     loss: str
     kind: str
@@ -52,7 +52,7 @@ class Stream:
         return int(self.options.get("passes", 1))
 
     def write(self, path: str) -> None:
-        """Write VW lines; a duplicate feature stands in a line with two halves of its value."""
+        """Write VW lines; a feature may be repeated within a line, each time with half of its value."""
         lines = []
         for row, label, weight in zip(self.X.tolist(), self.y.tolist(), self.weight.tolist(), strict=True):
             parts = 2 if self.kind == "duplicate features" else 1
@@ -110,7 +110,7 @@ def labels_of(loss: str, score: Vector, rng: np.random.Generator) -> Vector:
 
 
 def value_and_slope(loss: str, s: Vector, y: Vector) -> tuple[Vector, Vector]:
-    """The loss of each score, and its slope; of each row of scores with several classes."""
+    """Return the loss of each score and its slope; with several classes, of each row of scores."""
     if loss == "softmax":
         high = s.max(axis=1, keepdims=True)
         powers = np.exp(s - high)
@@ -157,7 +157,7 @@ class Truth:
         return self.V.shape[1] * (CLASSES if self.loss == "softmax" else 1)
 
     def candidates(self) -> list[Vector]:
-        """Weights that are hard to beat: near the best of several lengths, and far out along the first slope."""
+        """Return weights that are hard to beat: near the best of several lengths, and far along the first slope."""
         t, found = np.zeros(self.size), [np.zeros(self.size)]
         slope = self(t)[1]
         norm = float(np.linalg.norm(slope))
@@ -175,7 +175,7 @@ class Truth:
 
 
 def units_of(model: ftprl.Model, features: int) -> Vector:
-    """The unit of each feature, which is what lengths are measured in; 0 where none was learned."""
+    """Return the unit of each feature, in which lengths are measured; 0 if the feature was not learned."""
     Path("names.vw").write_text("".join(f"1 | f{i}:1\n" for i in range(features)))
     slots = next(iter(ftprl.data.open("names.vw", dim=2**18).batches())).indices.tolist()
     blocks = [b for b in coordinate_blocks(model.engine) if b.slots is not None]
@@ -205,7 +205,9 @@ def learned_twin(stream: Stream, spec: Any) -> tuple[Vector, Vector, float, floa
 
 
 def truth_of(stream: Stream, model: ftprl.Model) -> tuple[Any, ...]:
-    """The losses of fixed weights; of the run and of its best scale, where a twin computes them with all digits."""
+    """Return the losses of fixed weights, of the run and of its best scale, at full precision if a twin computes
+    them.
+    """
     units = units_of(model, stream.X.shape[1])
     largest = np.abs(stream.X).max(axis=0, initial=0.0)
     assert (units <= largest * (1 + 1e-6)).all()
@@ -223,7 +225,7 @@ def truth_of(stream: Stream, model: ftprl.Model) -> tuple[Any, ...]:
 
 
 def check_floor(c: StreamCertificate, truth: Truth, slack: float) -> None:
-    """No fixed weights have a smaller loss than the floor at their length, nor than the run up to the beaten length."""
+    """Check that no fixed weights beat the floor at their length, nor the run up to the beaten length."""
     for t in truth.candidates():
         value, length = truth(t)[0], float(np.linalg.norm(t)) / c.curve.unit
         assert value >= c.floor(length) * c.weight - slack, f"the floor at {length}"
@@ -232,7 +234,9 @@ def check_floor(c: StreamCertificate, truth: Truth, slack: float) -> None:
 
 
 def check_box(model: ftprl.Model, truth: Truth, radius: float, slack: float) -> None:
-    """The regret against a box is at least that against any weights in it; --exact brackets the best of them."""
+    """Check that the regret against a box is at least the regret against any weights in it, and that --exact
+    brackets it.
+    """
     c = certify_model(model, radius=radius, exact="s.vw")
     assert c.exact is not None
     for t in truth.candidates():
@@ -248,7 +252,7 @@ def check_box(model: ftprl.Model, truth: Truth, radius: float, slack: float) -> 
 
 
 def check_claims(stream: Stream) -> bool:
-    """Check all that certify says of a stream; False where it refuses to say anything."""
+    """Check all claims of certify about a stream; return False if it refuses to certify."""
     stream.write("s.vw")
     predictions = {} if stream.passes > 1 else {"predictions": "p.txt"}
     model = ftprl.train("s.vw", output="m", **stream.options, **predictions).model
@@ -294,7 +298,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_claims_about_ten_adversarial_streams() -> None:
-    """Every loss and every kind of stream once."""
+    """Every loss and every kind of stream occurs once."""
     check_streams([(loss, KINDS[(3 * i) % 10]) for i, loss in enumerate(LOSSES)], 1)
 
 

@@ -15,7 +15,7 @@ from ftprl.sets import Box
 
 
 def regret(T: int, learner: str, rate: float = 0.0) -> float:
-    """The true regret on the class: the best fixed point has x_1 = 0 and -1/2 elsewhere."""
+    """Return the true regret on the class: the best fixed point has x_1 = 0 and -1/2 elsewhere."""
     instance = bad_class(T)
     F, start = instance.feasible, instance.start
     learners: dict[str, Learner] = {
@@ -118,7 +118,7 @@ def test_the_best_constant_rate(T: int, value: float) -> None:
 
 
 def spread(alpha: float, n: int, seed: int) -> tuple[float, float]:
-    """(sum sqrt G_i, sqrt(n G)) after n rounds of the heavy-tailed class in n dimensions."""
+    """Return (sum sqrt G_i, sqrt(n G)) after n rounds of the heavy-tailed class in n dimensions."""
     G = np.sum([g * g for g in heavy_tail_rows(n, n, alpha, 0.0, seed)], axis=0)
     return float(np.sqrt(G).sum()), math.sqrt(n * G.sum())
 

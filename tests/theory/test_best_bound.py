@@ -24,12 +24,12 @@ MONOTONE: dict[str, ConvexSet] = {
     "axis ellipsoid": Ellipsoid(np.diag([1.0, 0.2, 3.0, 1.0])),
     "preimage": Preimage(np.diag([1.0, 0.2, 3.0, 1.0]), LpBall(4, 4.0)),
 }
-# max(|x1|, |x2|) + |x3| <= 1: there the best diagonal can fall.
+# max(|x1|, |x2|) + |x3| <= 1, a set on which the best diagonal can fall.
 FALLING = Polytope([[a * (i == 0), a * (i == 1), b] for i in range(2) for a in (1, -1) for b in (1, -1)], np.ones(8))
 
 
 def streams(seed: int, n: int, T: int = 15) -> np.ndarray:
-    """Sparse gradients of very different sizes."""
+    """Return sparse gradients of very different sizes."""
     rng = np.random.default_rng(seed)
     size = 10.0 ** rng.uniform(-2, 2, size=(T, n))
     return np.where(rng.random((T, n)) < 0.5, rng.normal(size=(T, n)) * size, 0.0)
@@ -167,7 +167,7 @@ def test_no_diagonal_scheme_competes_on_l4(scheme: Scheme) -> None:
     OPT = made.post_hoc["diagonal"]
     assert pytest.approx(2 * ROOT2 * m ** (1 - 1 / p)) == OPT
     assert made.worst_case >= m ** (1 / p) / math.sqrt(3) * OPT
-    # The instance is hard, not the set: at T = 1 the same schemes are within a constant.
+    # The instance is hard, not the set: at T = 1 the schemes are within a constant factor.
     assert made.worst_case >= OPT
 
 

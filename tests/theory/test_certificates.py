@@ -63,7 +63,7 @@ def test_ratios_against_programs(set_name: str, scheme: str) -> None:
         assert diagonal <= const * (1 + 1e-6)
         if full is not None:
             assert full <= diagonal * (1 + 1e-6)
-        # gamma holds for every F, even where N is only bounded from above.
+        # gamma holds for every F, even if N is only bounded from above.
         if scheme == "diagonal" and F.is_exact("widths"):
             S = float(F.widths() @ np.sqrt(game.ledger.G))
             assert np.sqrt(2 * F.gamma()) * diagonal * (1 + 1e-6) >= 2 * S
@@ -85,7 +85,7 @@ def test_ledger_is_the_history(set_name: str, scheme: str) -> None:
         assert made.tight == pytest.approx(r + delta + ledger.leader_slack, abs=1e-9 * scale)
         assert made.bound == pytest.approx(r + 0.5 * stability + ledger.solver_slack, rel=1e-6, abs=1e-9)
         np.testing.assert_allclose(psd.dense(played.totals[-1], F.dim), history.total(T), atol=1e-9 * scale)
-        # `x` is a best fixed point: no vertex in sight beats it.
+        # `x` is a best fixed point: no nearby vertex beats it.
         S = history.gradient(T)
         assert S @ x <= S @ F.vertex(S) + 1e-7 * (1 + float(np.abs(S) @ F.widths()))
         if "constant" not in scheme and scheme != "best const":
@@ -107,7 +107,7 @@ def test_const_penalty_is_half_q_diameter_squared() -> None:
     ["box", "l2", "l1", "lp1.5", "lp3", "lp4", "lpinf", "ellipsoid", "preimage box", "polytope", "halfspace box"],
 )
 def test_john_scale(name: str) -> None:
-    """John scaling is a Scale: the chain holds in its coordinates, with the regret of the outer ones."""
+    """John scaling is FTPRL-Scale: the chain holds in its coordinates, with the regret of the outer ones."""
     F = SETS[name]
     A = john(F)
     learner = Preconditioned(A, FTPRL(Preimage(np.linalg.inv(A), F), CoordinateConstant(diameter=1.0)))
@@ -121,13 +121,13 @@ def test_john_scale(name: str) -> None:
         made = game.certificate()
         assert F.contains(game.x)
         assert_chain(made)
-        # Losses and regret are those of the outer coordinates.
+        # Losses and regret belong to the outer coordinates.
         assert made.regret == pytest.approx(loss - float(S @ F.vertex(S)), abs=1e-8 * (1 + made.closed_form))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_preconditioned_chain(kind: str) -> None:
-    """Black-box transform: chain and ratios of the inner learner hold for what is played outside."""
+    """The chain and the ratios of the inner learner hold for the points played outside."""
     A = np.array([[2.0, 1.0], [0.0, 0.5]])
     for inner in (FTPRL(L2Ball(2), CoordinateConstant(ROOT2)), FTPRL(Box(-1, 1, dim=2), Diagonal())):
         learner = Preconditioned(A, inner)

@@ -103,7 +103,7 @@ def test_coin_betting(apart: bool, kind: str, rounds: int, seed: int) -> None:
 
 
 def test_coin_betting_beats_every_fixed_radius() -> None:
-    """A far comparator on a steady stream: the regret is far below that of SOLO with a wrong guess."""
+    """A far comparator on a steady stream: betting has far less regret than SOLO with a wrong guess."""
     rows = np.full((400, 1), -0.5)
     u = [1000.0]
     betting = play(CoinBetting(1), rows).certificate(comparator=u)
@@ -129,7 +129,7 @@ def spread(F: ConvexSet, rows: Vector) -> float:
 @law(6)
 @given(st.integers(1, 40), SEEDS)
 def test_every_interval(name: str, rounds: int, seed: int) -> None:
-    """On every interval: the regret, written out, is at most what is said of it, and the chain holds."""
+    """On every interval the regret, written out, is at most the reported one, and the chain holds."""
     rng, base = np.random.default_rng(seed), BASES[name]
     F = base.feasible
     rows = np.where(np.arange(rounds)[:, None] < rounds / 2, 1.0, -1.0) + rng.normal(size=(rounds, 3))
@@ -174,7 +174,7 @@ def test_intervals_after_a_change() -> None:
 
 
 def test_any_learner_can_be_copied() -> None:
-    """A baseline has no bounds: the regret of its mixture is still counted."""
+    """A baseline has no bounds, but the regret of its mixture is still reported."""
     rows = np.random.default_rng(0).normal(size=(20, 3))
     c = play(StronglyAdaptive(GradientDescent(L2Ball(3)), limit=20.0), rows).certificate()
     assert c.regret > 0

@@ -16,7 +16,7 @@ COMPOSITES = {"l1": (0.3, 0.0), "l2": (0.0, 0.7), "both": (0.2, 1.5), "strong": 
 
 
 def assert_covered(game: Game, rng: np.random.Generator, tol: float = 1e-8) -> None:
-    """The chain from regret to worst_case, against the best point and against others."""
+    """Check the chain from regret to worst_case, against the best point and against others."""
     F: ConvexSet = game.learner.feasible
     for x in (None, F.start(), random_point(F, rng), random_point(F, rng)):
         made: Certificate = game.certificate(comparator=x)
@@ -29,7 +29,7 @@ def assert_covered(game: Game, rng: np.random.Generator, tol: float = 1e-8) -> N
 
 
 def start_of(F: ConvexSet, where: str, psi: Composite, rng: np.random.Generator) -> np.ndarray:
-    """A start that Psi likes best, or any point of F."""
+    """Return the point that Psi prefers, or any point of F."""
     if where == "anywhere":
         return random_point(F, rng)
     return psi.minimise(F, np.zeros(()), np.zeros(F.dim), F.start(), 1).x
@@ -87,7 +87,7 @@ def test_first_hint_and_a_penalty_once() -> None:
 
 
 def test_first_hint_and_a_penalty_per_round() -> None:
-    """Composite terms and hints: Psi(x_1) is part of the regret, and x_1 has followed its hint."""
+    """Composite terms and hints: Psi(x_1) is part of the regret, with x_1 chosen by its hint."""
     game = Game(FTPRL(Box(-1, 1), Diagonal(), composite=Composite(2.0, 0.5, per_round=True)), hint=[-1.0])
     game.observe([0.1])
     made = game.certificate()

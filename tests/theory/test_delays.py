@@ -37,7 +37,7 @@ SCHEMES: dict[str, Scheme] = {
 
 @dataclass
 class Diary:
-    """A delayed game and all that happened in it."""
+    """The record of a delayed game."""
 
     game: Game
     points: list[Vector] = field(default_factory=list)  # by ticket
@@ -48,7 +48,7 @@ class Diary:
 
 
 def run(learner: Learner[object], rng: np.random.Generator, plays: int, longest: int) -> Diary:
-    """Play; each gradient comes up to `longest` plays later, in any order."""
+    """Play a game in which each gradient comes up to `longest` plays later, in any order."""
     diary = Diary(Game(learner))  # type: ignore[arg-type]
     core = learner.core_state
     diary.totals.append(np.zeros(()))
@@ -70,7 +70,7 @@ def run(learner: Learner[object], rng: np.random.Generator, plays: int, longest:
 
 
 def literal_shares(diary: Diary, learner: FTPRL) -> float:
-    """Sum over the observed plays of min(½ |e|², |g| |e|), from the definition."""
+    """Return the sum over observed plays of min(½ |e|², |g| |e|), by definition."""
     total, F, scheme = 0.0, learner.feasible, learner.scheme
     place = {ticket: k for k, ticket in enumerate(diary.arrivals)}
     for s, g in diary.gradients.items():
@@ -114,7 +114,9 @@ def test_the_chain_holds_with_delays(name: str, scheme: str, plays: int, longest
 @law(12)
 @given(st.sampled_from(sorted(SETS)), st.integers(2, 30), st.integers(1, 9), SEEDS)
 def test_the_bound_is_that_of_the_theory(scheme: str, name: str, plays: int, longest: int, seed: int) -> None:
-    """`delays.bound` is r + the sum of shares written out, never below the tight bound, and what `bound` may be."""
+    """`delays.bound` is r + the sum of shares, never below the tight bound, and `bound` is the smaller of two
+    bounds.
+    """
     learner = FTPRL(SETS[name], SCHEMES[scheme])
     diary = run(learner, np.random.default_rng(seed), plays, longest)
     c, game = diary.game.certificate(), diary.game
@@ -132,7 +134,7 @@ def test_the_bound_is_that_of_the_theory(scheme: str, name: str, plays: int, lon
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_without_delay_nothing_changes(scheme: str) -> None:
-    """A ticket that is used at once: the same plays and the same numbers to the last bit."""
+    """A ticket used at once gives equal plays and equal numbers to the last bit."""
     rows = np.random.default_rng(1).normal(size=(30, 3))
     plain, ticketed = Game(FTPRL(SETS["box"], SCHEMES[scheme])), Game(FTPRL(SETS["box"], SCHEMES[scheme]))
     for g in rows:
@@ -167,7 +169,7 @@ def test_other_learners_and_coordinates() -> None:
 
 
 def test_a_scheme_with_a_fixed_centre() -> None:
-    """Its proof knows no missing gradients: the bound is the learner's own plus the measured cost."""
+    """The proof of a centred scheme has no missing gradients: the bound is the learner's own plus the measured cost."""
     learner = FTPRL(Box(-1, 1, dim=3), CentredBestBound(limits=9.0))
     made = run(learner, np.random.default_rng(8), 40, 6).game.certificate()
     assert made.delays is not None

@@ -1,4 +1,4 @@
-"""The paper's slips: its pseudo-code as printed breaks its own bounds, the library on the same input does not."""
+"""The paper's misprints: its pseudo-code as printed breaks its own bounds, the library on equal input does not."""
 
 import math
 
@@ -13,7 +13,7 @@ from oracles.zoo import ROOT2, SETS, gradients, run
 
 
 def printed_diagonal(gs: np.ndarray, half: np.ndarray, sign: float = 1.0) -> np.ndarray:
-    """Algorithm 1 as printed on the box |x_i| <= half_i: u = sign (g_{1:t} - q)/lambda, with no care for 0/0."""
+    """Run Algorithm 1 as printed on the box |x_i| <= half_i: u = sign (g_{1:t} - q)/lambda, without care for 0/0."""
     n = gs.shape[1]
     x, q, S, G, lam = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
     plays = [x]
@@ -27,7 +27,7 @@ def printed_diagonal(gs: np.ndarray, half: np.ndarray, sign: float = 1.0) -> np.
 
 
 def printed_scale(A: np.ndarray, gs: np.ndarray, slip: str) -> np.ndarray:
-    """Algorithm 2 on {|Ax|_2 <= 1}, c = 2, with one of its slips: "gradient" or "center" ("" has none)."""
+    """Run Algorithm 2 on {|Ax|_2 <= 1}, c = 2, with one of its misprints: "gradient" or "center" ("" has none)."""
     inverse = np.linalg.inv(A)
     x_hat, q, S, G, a = np.zeros(len(A)), np.zeros(len(A)), np.zeros(len(A)), 0.0, 0.0
     plays = [inverse @ x_hat]
@@ -44,12 +44,12 @@ def printed_scale(A: np.ndarray, gs: np.ndarray, slip: str) -> np.ndarray:
 
 
 def scale_regret(A: np.ndarray, gs: np.ndarray, plays: np.ndarray) -> float:
-    """Regret on {|Ax|_2 <= 1}."""
+    """Return the regret on {|Ax|_2 <= 1}."""
     return float((gs * plays[: len(gs)]).sum()) + float(np.linalg.norm(np.linalg.inv(A).T @ gs.sum(axis=0)))
 
 
 def library_scale(A: np.ndarray, gs: np.ndarray) -> Game:
-    """FTPRL-Scale of the library on the same input."""
+    """Return the plays of the library's FTPRL-Scale on equal input."""
     game = Game(Preconditioned(A, FTPRL(L2Ball(len(A)), CoordinateConstant())))
     for g in gs:
         game.observe(g)
@@ -169,7 +169,7 @@ def test_e7_scale_does_not_compete_with_diagonals(n: int, value: float) -> None:
     ratio = game.certificate().worst_case / best.value
     assert ratio > ROOT2 + 0.3
     assert ratio == pytest.approx(value, rel=0.06)
-    # Against diagonals in its own coordinates it does compete.
+    # Against diagonals in its own coordinates the ratio is at most sqrt 2.
     hats = ((gs @ inverse) ** 2).sum(axis=0)
     assert game.certificate().worst_case <= ROOT2 * best_bound(L1Ball(n), "diagonal", hats).value * (1 + 1e-9)
 

@@ -1,4 +1,4 @@
-"""Plays stay in the set, gaps are measured, and the chain of bounds holds, at scales where digits are scarce."""
+"""Plays stay in the set, gaps are measured, and the chain of bounds holds, at scales at the limit of precision."""
 
 import math
 import sys
@@ -78,7 +78,7 @@ def test_lp_balls_at_both_ends_of_p(p: float, radius: float) -> None:
 
 
 def test_an_lp_ball_near_1_is_not_another_set() -> None:
-    """p = 1.01 in 50 dimensions: the regret is that of the plays, not a number of its own."""
+    """p = 1.01 in 50 dimensions: the reported regret equals the regret of the plays."""
     F = LpBall(50, 1.01)
     rows = np.random.default_rng(3).normal(size=(60, 50)) * np.geomspace(1e-3, 1e3, 50)
     game = play(FTPRL(F, Diagonal()), rows)
@@ -110,7 +110,7 @@ def test_accurate_hints_keep_plays_inside(F: ConvexSet, error: float) -> None:
 
 
 def test_a_long_polytope_does_not_understate_its_regret() -> None:
-    """Aspect ratio 1e6: against the corners, listed."""
+    """Aspect ratio 1e6: the regret agrees with an enumeration of the corners."""
     C = np.vstack((np.eye(2), -np.eye(2), [[1.0, 1e6]]))
     P = Polytope(C, [1e6, 1.0, 1e6, 1.0, 1.5e6])
     rows = np.random.default_rng(5).normal(size=(40, 2)) * [1e-6, 1.0]
@@ -123,7 +123,7 @@ def test_a_long_polytope_does_not_understate_its_regret() -> None:
 
 
 def test_a_coordinate_that_can_hardly_move_is_still_one() -> None:
-    """A side of 1e-12 of its size has that width, and plays keep to it."""
+    """A side of 1e-12 of its coordinate's size has that width, and plays stay within it."""
     P = Polytope(np.vstack((np.eye(2), -np.eye(2))), [1.0 + 1e-12, 1.0, -1.0, 1.0])
     assert 0.5e-12 < P.widths()[0] < 2e-12
     game = play(FTPRL(P, Diagonal()), np.random.default_rng(6).normal(size=(20, 2)))
@@ -132,7 +132,7 @@ def test_a_coordinate_that_can_hardly_move_is_still_one() -> None:
 
 
 def test_a_gradient_that_is_nearly_out_of_range_is_charged() -> None:
-    """What lies outside range(Q) by 1e-7 of the gradient is not dropped."""
+    """A part of 1e-7 of the gradient outside range(Q) is counted, not dropped."""
     Q = np.array([[1.0, 0.0], [0.0, 0.0]])
     v = np.array([1.0, 5e-8])
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
@@ -158,7 +158,7 @@ def test_one_huge_gradient_leaves_the_bound_finite(scheme: Scheme, large: float)
 
 
 def test_the_lower_end_in_hindsight_is_proved() -> None:
-    """Absolute losses with a minimum of 0 on a large box: no lower end above 0."""
+    """Absolute losses with a minimum of 0 on a large box: the lower bound is not above 0."""
     rng = np.random.default_rng(8)
     u = rng.uniform(-1e5, 1e5, size=3)
     features = rng.normal(size=(20, 3))
@@ -209,7 +209,9 @@ def test_a_step_that_is_not_exact_shows_its_gap() -> None:
 
 
 def test_upper_bounds_are_called_upper_bounds() -> None:
-    """A polytope's diameter is only bounded: B_R is at most what is shown, and its ratio to another bound is not."""
+    """A polytope's diameter is only bounded: B_R is marked as an upper bound, and its ratio to another bound is
+    omitted.
+    """
     triangle = Polytope([[1, 1], [-1, 0], [0, -1]], [1, 0, 0])
     rows = np.random.default_rng(12).normal(size=(30, 2))
     loose = play(FTPRL(triangle, Diagonal()), rows).certificate()
@@ -244,7 +246,7 @@ def test_games_that_once_failed(number: int, seed: int) -> None:
 
 
 def test_inverses_keep_their_digits() -> None:
-    """Against an inverse in rational numbers: condition 1e8 costs no digits."""
+    """Inverses agree with rational arithmetic: condition 1e8 costs no digits."""
     rng = np.random.default_rng(0)
     a, b = (np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in range(2))
     A = a @ np.diag([1e-4, 1.0, 1e2, 1e4]) @ b

@@ -14,7 +14,7 @@ POLYHEDRA = [name for name, F in SETS.items() if corners(F) is not None]
 
 
 def matrices(n: int, seed: int) -> list[np.ndarray]:
-    """One of each kind: a number, diagonals, full matrices."""
+    """Return one matrix of each kind: a number, diagonals, full matrices."""
     rng = np.random.default_rng(seed)
     return [
         np.array(1.3),
@@ -119,7 +119,7 @@ def test_gamma_and_beta_of_polytopes(seed: int) -> None:
     assert 1 - 1e-9 <= gamma <= min(n, beta**2) + 1e-9
     assert all(F.contains(v, 1e-7) for v in corners(inner))
     np.testing.assert_allclose(F.widths() / inner.widths(), beta, rtol=1e-6)
-    # No larger copy of the outer box fits anywhere near: its corners leave F.
+    # No larger copy of the outer box fits nearby: its corners leave F.
     bigger = Box(inner.lower - 0.01 * inner.widths(), inner.upper + 0.01 * inner.widths())
     assert not all(F.contains(v) for v in corners(bigger))
 
@@ -157,7 +157,7 @@ def test_capped_simplex(cap: float, scale: float) -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_tangent_keeps_regret(name: str) -> None:
-    """What the tangent part drops is constant on F, so no comparison between points of F changes."""
+    """The part that `tangent` drops is constant on F, so comparisons between points of F do not change."""
     F = SETS[name]
     rng = np.random.default_rng(6)
     for _ in range(10):

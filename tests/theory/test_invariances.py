@@ -1,4 +1,4 @@
-"""What must not matter: units, scales, places, orders, shards; and the edges of the problem."""
+"""Invariances: units, scales, positions, orders, shards; and edge cases of the problem."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ FIELDS = ("regret", "tight", "bound", "theorem", "worst_case", "closed_form", "c
 
 
 def played(learner: FTPRL | Preconditioned, gs: np.ndarray) -> tuple[np.ndarray, Game]:
-    """All points played, the last included, and the game."""
+    """Return all points played, including the last, and the game."""
     game = Game(learner)
     plays = [game.x]
     for g in gs:
@@ -29,7 +29,7 @@ def played(learner: FTPRL | Preconditioned, gs: np.ndarray) -> tuple[np.ndarray,
 
 
 def assert_same_certificate(a: Game, b: Game, scale: float = 1.0, rel: float = 1e-7) -> None:
-    """Every number of the second is `scale` times the first's."""
+    """Check that every number of the second certificate is `scale` times the first's."""
     one, two = a.certificate(), b.certificate()
     for name in FIELDS:
         if getattr(one, name) is not None:
@@ -37,7 +37,7 @@ def assert_same_certificate(a: Game, b: Game, scale: float = 1.0, rel: float = 1
 
 
 def sparse(rng: np.random.Generator, T: int, n: int) -> np.ndarray:
-    """Gradients with zeros in them."""
+    """Return gradients with zeros in them."""
     return np.where(rng.random((T, n)) < 0.6, rng.normal(size=(T, n)), 0.0)
 
 
@@ -80,7 +80,7 @@ def test_units_of_the_points(seed: int) -> None:
 @SOME
 @given(SEEDS)
 def test_rotation(seed: int) -> None:
-    """Const on an L2 ball turns with the gradients; Scale is unchanged under A -> R A."""
+    """Const on an L2 ball rotates with the gradients; Scale is unchanged under A -> R A."""
     rng = np.random.default_rng(seed)
     R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     gs = sparse(rng, 15, 3)
@@ -153,7 +153,7 @@ def test_sharding(seed: int) -> None:
 @SOME
 @given(SEEDS)
 def test_lazy_is_dense(seed: int) -> None:
-    """Diag on a box: x_i is a function of (z_i, G_i), touched only where g_i is not 0, as in the dense run."""
+    """Diag on a box: x_i is a function of (z_i, G_i), so coordinates without gradients need no update."""
     rng = np.random.default_rng(seed)
     F = Box(-rng.random(6), rng.random(6))
     game, D = Game(FTPRL(F, Diagonal())), F.widths()
@@ -266,7 +266,7 @@ def test_bad_gradients_are_refused(bad: float) -> None:
 
 
 def test_sketch_on_a_product_for_long() -> None:
-    """Rounding in an increment that is 0 on one factor must not make N of a product undefined."""
+    """Rounding in an increment that is 0 on one factor leaves N of a product defined."""
     F = SETS["product"]
     made = run(FTPRL(F, schemes(2.0)["sketch"]), gradients("sparse", F, 60, 2)).game.certificate()
     assert made.regret <= made.bound <= made.worst_case

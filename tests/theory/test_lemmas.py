@@ -1,4 +1,4 @@
-"""The lemmas under the theorems, each as a property."""
+"""The lemmas behind the theorems, each as a property."""
 
 import math
 
@@ -17,18 +17,18 @@ FEW = settings(max_examples=40, deadline=None)
 SOME = settings(max_examples=12, deadline=None)
 SIZES = st.integers(1, 6)
 TABLES = st.tuples(SIZES, SIZES).flatmap(lambda s: arrays(float, s, elements=st.floats(-1e3, 1e3)))
-# Curved sets with a full metric ask an interior-point solver, which knows its argument to about 1e-6.
+# For curved sets with a full metric an interior-point solver finds the argument to about 1e-6.
 EXACT = ("box", "l2", "ellipsoid", "axis ellipsoid", "simplex", "capped", "polytope", "polytope eq", "preimage box")
 
 
 def project(name: str, Q: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The point of F nearest to u in the norm of Q."""
+    """Return the point of F nearest to u in the norm of Q."""
     F = SETS[name]
     return F.argmin(Q, -psd.apply(Q, u), F.start())
 
 
 def metric(n: int, rng: np.random.Generator) -> np.ndarray:
-    """A positive definite matrix of any of the three kinds."""
+    """Return a positive definite matrix: a number, a diagonal or a full matrix."""
     kind = rng.integers(3)
     if kind == 0:
         return np.array(10.0 ** rng.uniform(-2, 2))
@@ -123,7 +123,7 @@ def test_one_round_moves_little(name: str, seed: int) -> None:
 
 
 def auer(a: np.ndarray, offset: float = 0.0) -> float:
-    """sum a_i / sqrt(offset + a_{1:i}), with 0/0 = 0."""
+    """Return sum a_i / sqrt(offset + a_{1:i}), with 0/0 = 0."""
     sums = offset + np.cumsum(a)
     return float(np.divide(a, np.sqrt(sums), out=np.zeros_like(a), where=sums > 0).sum())
 
@@ -204,6 +204,6 @@ def test_fidelity(seed: int, n: int) -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_random_points_lie_in_their_set(name: str) -> None:
-    """The zoo's own points are points of F, as every theorem on comparators supposes."""
+    """The random points of the tests are points of F, as every theorem on comparators assumes."""
     rng = np.random.default_rng(3)
     assert all(SETS[name].contains(random_point(SETS[name], rng), 1e-7) for _ in range(10))

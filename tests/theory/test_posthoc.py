@@ -43,7 +43,7 @@ GS = {
 
 
 def stretched(G: np.ndarray, n: int) -> np.ndarray:
-    """G, continued to n coordinates."""
+    """Return G, continued to n coordinates."""
     return np.concatenate((G, 0.5 + np.arange(n - len(G)))) if n > len(G) else G[:n]
 
 
@@ -64,7 +64,7 @@ def test_diagonal_closed_forms(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", CLOSED)
 def test_optimum_by_search(name: str) -> None:
-    """OPT_diag once more without any solver: no random or searched diagonal is better."""
+    """OPT_diag without any solver: no random or searched diagonal is better."""
     F = CLOSED[name]
     G = stretched(GS["mixed"], F.dim)
     best = best_bound(F, "diagonal", G)

@@ -1,4 +1,4 @@
-"""What a receipt may never do: say less than was lost. Each case once did, or could have."""
+"""A receipt must never understate the regret; each case once failed, or could have."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def chain(c: Certificate, tol: float = 1e-6) -> None:
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, 1e8])
 @pytest.mark.parametrize("scheme", [Diagonal(), CoordinateConstant()], ids=lambda s: type(s).__name__)
 def test_a_set_far_from_the_origin_keeps_its_receipt(offset: float, scheme: Diagonal) -> None:
-    """Translation: regret and bounds are those of the same game around 0, up to the digits the points have.
+    """Translation: regret and bounds equal those of the game around 0, up to the digits of the points.
 
-    The bounds are rounded outwards by what 300 rounds can lose in the worst case, which is more than they do lose.
+    The bounds are rounded outwards by the worst-case rounding of 300 rounds, which exceeds the actual one.
     """
     rows = np.random.default_rng(0).normal([0.2, 0.0, -0.1], size=(300, 3))
     here = play(FTPRL(Box(0, 1, dim=3), scheme), rows).certificate()
@@ -94,7 +94,7 @@ def test_the_gap_is_a_bound_even_where_the_polish_runs_away() -> None:
 
 
 class Lazy(ConvexSet):
-    """A box whose argmin is anything but exact."""
+    """A box with a very inexact argmin."""
 
     def __init__(self, answer: float) -> None:
         self.answer = answer
@@ -157,7 +157,7 @@ def test_true_regret_and_a_penalty_in_every_round_do_not_mix() -> None:
 
 
 def test_full_matrices_keep_small_gradients_in_new_directions() -> None:
-    """A factor instead of the sum of outer products: a direction 1e-6 as large is not lost to rounding."""
+    """A factor instead of the sum of outer products keeps a direction that is 1e-6 as large."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         rows = np.vstack((rng.normal(size=(1, 3)), 1e-6 * rng.normal(size=(4, 3))))

@@ -1,4 +1,4 @@
-"""The schemes: their totals, what they are equal to, and the naive twin that plays from the definition."""
+"""The schemes: their totals, their equivalents, and the naive twin that plays from the definition."""
 
 import math
 
@@ -299,7 +299,7 @@ def test_scale_beats_const_on_a_flat_ellipsoid() -> None:
 
 
 def test_simplex_and_polytope_agree() -> None:
-    """One set in two descriptions, one algorithm: the simplex and the polytope of its rows play alike."""
+    """One set in two descriptions: the simplex and the polytope of its rows have equal plays."""
     twin = Polytope(-np.eye(3), np.zeros(3), np.ones((1, 3)), [1.0])
     start = np.full(3, 1 / 3)
     games = [Game(FTPRL(F, CoordinateConstant(diameter=ROOT2), start)) for F in (Simplex(3), twin)]

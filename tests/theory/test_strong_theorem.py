@@ -80,7 +80,7 @@ def test_a_gradient_outside_the_range_is_not_covered() -> None:
 
 
 class RandomTies(ConvexSet):
-    """A box whose argmin puts every coordinate that does not matter anywhere at all."""
+    """A box whose argmin puts every coordinate without weight at a random place."""
 
     def __init__(self, box: Box, seed: int) -> None:
         self.box = box
@@ -110,7 +110,7 @@ class RandomTies(ConvexSet):
 
 @pytest.mark.parametrize("c", [2.0, ROOT2])
 def test_any_tie_break(c: float) -> None:
-    """Strong theorem: coordinates not yet seen may wander between minimisers; the bounds hold as they stand."""
+    """Strong theorem: coordinates not yet seen may move between minimisers; the bounds hold unchanged."""
     moved = 0.0
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -128,7 +128,7 @@ def test_any_tie_break(c: float) -> None:
 
 
 class Sloppy(ConvexSet):
-    """A ball whose argmin stops `eps` above the minimum, on the worst side it can find."""
+    """A ball whose argmin stops `eps` above the minimum, on the worst side it finds."""
 
     def __init__(self, n: int, eps: float, seed: int) -> None:
         self.ball = L2Ball(n)
@@ -166,7 +166,7 @@ class Sloppy(ConvexSet):
 
 
 def sloppy_rounds(seed: int, eps: float) -> tuple[Game, list[float]]:
-    """A weak regulariser and steps solved badly against an adversary that pushes back."""
+    """Return rounds with a weak regulariser and inexact steps against an adversary that pushes back."""
     rng = np.random.default_rng(seed)
     F = Sloppy(2, eps, seed)
     H = random_psd(2, rng, 0.2)

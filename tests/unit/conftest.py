@@ -1,4 +1,4 @@
-"""What the unit tests share."""
+"""Fixtures of the unit tests."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,12 @@ Vector = np.ndarray
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """The same numbers in every run."""
+    """Return a random generator with a fixed seed."""
     return np.random.default_rng(20100)
 
 
 class Disc(ConvexSet):
-    """A user's own set: the unit disc, with the five methods that a set needs and no more; argmin misses by `error`."""
+    """A user's own set: the unit disc with only the five required methods; argmin misses by `error`."""
 
     def __init__(self, error: float = 0.0) -> None:
         self.error = error
@@ -47,5 +47,5 @@ class Disc(ConvexSet):
 
 @pytest.fixture
 def disc() -> type[Disc]:
-    """The class of a user's own set."""
+    """Return the class of a user's own set."""
     return Disc

@@ -1,4 +1,4 @@
-"""The instances: seeds, restarts, and what they promise."""
+"""The instances: seeds, restarts, and their documented properties."""
 
 import itertools
 from collections.abc import Callable
@@ -121,7 +121,7 @@ def test_sign_adversary_pushes_back() -> None:
     ],
 )
 def test_bad_arguments(make: Callable[[], Instance], message: str) -> None:
-    """Found when the instance is made, not in its first round."""
+    """Bad arguments raise when the instance is made, not in its first round."""
     with pytest.raises(InvalidInput) as caught:
         make()
     assert message in str(caught.value)

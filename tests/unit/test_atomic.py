@@ -1,4 +1,4 @@
-"""Replacing a file: whole or not at all, with the user's permissions, and nothing left behind."""
+"""Replacing a file: completely or not at all, with the user's permissions, and without remains."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-# ---- what killed processes leave ----
+# ---- remains of killed processes ----
 
 
 def killed_while_writing(path: Path, *, after_linking: bool) -> None:
@@ -146,7 +146,7 @@ def test_a_file_that_cannot_be_linked_is_copied(tmp_path: Path, monkeypatch: pyt
 def test_a_folder_that_cannot_be_synced(
     target: Path, monkeypatch: pytest.MonkeyPatch, number: int, named: bool
 ) -> None:
-    """Where a file system cannot do it, it is left out; otherwise the error names the folder."""
+    """Syncing a folder is skipped if the file system does not support it; otherwise the error names the folder."""
     sync = os.fsync
 
     def fail(handle: int) -> None:
@@ -202,7 +202,7 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
 
 
 def test_many_threads_take_turns(tmp_path: Path) -> None:
-    """However the lock's file is made and removed, never two have it."""
+    """Two threads never hold the lock together, however its file is made and removed."""
     inside, most, had = [0], [0], [0]
     guard = threading.Lock()
 

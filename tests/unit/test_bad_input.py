@@ -1,4 +1,4 @@
-"""Misuse: one line with the value and a remedy, and nothing is changed by it."""
+"""Misuse: an error of one line with the value and a remedy, and no change of state."""
 
 import math
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def learner(scheme: Any = None, F: Any = CUBE, **kw: Any) -> FTPRL:
 
 
 def first(scheme: Any, F: Any = CUBE) -> Any:
-    """A scheme meets its set when the game starts."""
+    """A scheme is checked against its set when the game starts."""
     return Game(FTPRL(F, scheme))
 
 
@@ -180,7 +180,7 @@ CONSTRUCTIONS: list[tuple[str, Callable[[], Any], str]] = [
 
 
 def assert_helpful(error: FtprlError, message: str) -> None:
-    """One line; the value; a remedy after a semicolon."""
+    """Check that a message has one line, the value, and a remedy after a semicolon."""
     text = str(error)
     assert isinstance(error, InvalidInput | Unsupported)
     assert "\n" not in text
@@ -295,7 +295,7 @@ def test_losses_that_answer_nonsense() -> None:
 
 
 def test_an_unbounded_step_is_refused() -> None:
-    """On an open box the first play needs weight; what would run away is refused, and the game goes on."""
+    """On an unbounded box the first play needs weight; an unbounded step is refused, and the game continues."""
     game = Game(FTPRL(OPEN, Fixed([0.0, [1.0, 1.0], [1.0, 1.0]])))
     with pytest.raises(InvalidInput) as caught:
         game.observe([1.0, 0.0])

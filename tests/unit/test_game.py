@@ -174,7 +174,7 @@ def test_hints_at_the_door(rng: np.random.Generator) -> None:
 
 
 def test_a_hint_in_a_buffer_that_is_used_again() -> None:
-    """The caller may reuse its arrays: what was passed is what counts."""
+    """The caller may reuse its arrays: the game copies them."""
     reused, fresh, buffer = Game(learner()), Game(learner()), np.empty(2)
     for g in ([1.0, -1.0], [0.5, 0.2], [0.3, 0.3]):
         buffer[:] = g

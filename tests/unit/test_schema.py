@@ -1,4 +1,4 @@
-"""Shapes of loaded values: what passes, and how a mismatch is named."""
+"""Shapes of loaded values: accepted values, and the names of mismatches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands print fits the terminal: tables, and the line that moves, which would leave its remains."""
+"""The commands' output fits the terminal: tables, and the live line, which must leave no remains."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMMANDS = [
     "paper list",
     "paper run lemma-sum algorithm-1",
 ]
-# What stays one line for programs that read it; a terminal wraps it.
+# Output that stays one line for programs that read it; a terminal wraps it.
 SENTENCES = (
     *(" rows in random order, ", "the last ", "95 % confidence", "ftprl: "),
     *("pass 1: ", "pass 2: ", "now all rows are learned"),
@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(arguments: list[str], width: int, folder: Path) -> str:
-    """Return what a command prints to a terminal of this width."""
+    """Return a command's output to a terminal of this width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     command = [sys.executable, "-m", "ftprl", *arguments]

@@ -49,15 +49,15 @@ struct ArrowArray {
 
 namespace ftprl {
 
-// One column: which of its cells are missing, and the others as numbers, as text, or as lists of these. A map, and a
-// list of structures with a name and a value, is a list whose elements have names. The buffers belong to somebody else,
-// who keeps them as long as the column is used.
+// One column: which of its cells are missing, and the other cells as numbers, as text, or as lists of these. A map, and
+// a list of structures with a name and a value, is a list whose elements have names. The caller owns the buffers and
+// keeps them as long as the column is used.
 class ArrowColumn {
 public:
     enum class Type { nothing, boolean, i32, i64, u64, f32, f64, text, large_text, list, large_list };
 
-    // Cells from `offset` on. Throws std::invalid_argument for a type that is none of those above: pyarrow converts
-    // others before.
+    // Reads cells from `offset` on. Throws std::invalid_argument for an unsupported type; pyarrow converts such types
+    // before.
     ArrowColumn(const ArrowSchema& schema, const ArrowArray& array, std::int64_t offset)
         : type_(type_of(schema.format)),
           ticks_(ticks_of(schema.format)),
@@ -84,12 +84,12 @@ public:
     Type type() const noexcept { return type_; }
     bool is_text() const noexcept { return type_ == Type::text || type_ == Type::large_text; }
     bool is_list() const noexcept { return type_ == Type::list || type_ == Type::large_list; }
-    // Whether the bytes of a text promise to be UTF-8.
+    // True if the type guarantees that texts are UTF-8.
     bool is_utf8() const noexcept { return is_utf8_; }
     std::size_t size() const noexcept { return static_cast<std::size_t>(size_); }
     const ArrowColumn* dictionary() const noexcept { return dictionary_.get(); }
 
-    // Whether a cell may be missing.
+    // True if a cell may be missing.
     bool has_missing() const noexcept { return type_ == Type::nothing || valid_ != nullptr; }
     bool is_missing(std::size_t i) const noexcept {
         return type_ == Type::nothing || (valid_ != nullptr && !bit(valid_, i));
@@ -102,7 +102,7 @@ public:
     }
     bool boolean(std::size_t i) const noexcept { return bit(data_, i); }
 
-    // Whether the cells are dates or times, and a cell of such a column in seconds since 1970, rounded down.
+    // True if the cells are dates or times. seconds() gives such a cell in seconds since 1970, rounded down.
     bool is_temporal() const noexcept { return ticks_ != 0; }
     std::int64_t seconds(std::size_t i) const noexcept {
         if (type_ == Type::i32) return DAY_SECONDS * *numbers<std::int32_t>(i);
@@ -162,17 +162,17 @@ public:
         return Field{bytes + ends[0], bytes + ends[1], limit_};
     }
 
-    // Texts whose offsets have eight bytes each, and where these offsets count from.
+    // True for texts whose offsets have eight bytes each; the next function is the origin of these offsets.
     bool is_large_text() const noexcept { return type_ == Type::large_text; }
     const Byte* bytes() const noexcept { return static_cast<const Byte*>(bytes_[0]); }
 
     const Byte* limit() const noexcept { return limit_; }  // bytes up to here may be read
 
-    // Whether the texts of cells [from, from + count) promise to be UTF-8 and are not all ASCII.
+    // True if the texts of cells [from, from + count) are guaranteed to be UTF-8 but are not all ASCII.
     bool may_break_utf8(std::size_t from, std::size_t count) const noexcept {
         return is_utf8_ && count != 0 && !is_ascii(field(from).data, field(from + count - 1).end);
     }
-    // Whether this begins with the texts of another column: the dictionaries of the batches of a file often do.
+    // True if this begins with the texts of another column, as the dictionaries of a file's batches often do.
     bool begins_with(const ArrowColumn& other) const noexcept {
         if (type_ != other.type_ || size_ < other.size_ || valid_ != nullptr || other.valid_ != nullptr) return false;
         if (type_ != Type::text || other.size_ == 0) return false;
@@ -187,7 +187,8 @@ public:
                0;
     }
 
-    // Any cell as a CSV file would have it; a missing one is empty. `scratch` holds what is not text in the column.
+    // Writes any cell as a CSV file would have it; a missing one is empty. `scratch` holds text that is not in the
+    // column.
     Field written(std::size_t i, char (&scratch)[LONGEST_VALUE]) const noexcept {
         if (is_missing(i)) return Field{nullptr, nullptr, nullptr};
         if (is_text()) return field(i);
@@ -200,7 +201,7 @@ public:
         return Field{first, end, end};
     }
 
-    // The number of the dictionary's entry in a cell, which has one.
+    // The number of the dictionary's entry in a cell that is not missing.
     std::size_t entry(std::size_t i) const noexcept {
         std::size_t number = 0;
         by_type([&](auto* type) { number = static_cast<std::size_t>(*numbers<std::decay_t<decltype(*type)>>(i)); });
@@ -228,7 +229,7 @@ private:
         throw std::invalid_argument(std::string("an Arrow type that is not read: ") + format);
     }
 
-    // Which elements there are: those of the list, or the fields of its structures.
+    // The kind of elements: those of the list, or the fields of its structures.
     void set_elements(const ArrowSchema& schema, const ArrowArray& array) {
         if (schema.n_children != 1 || array.n_children != 1) throw std::invalid_argument("a list without elements");
         const ArrowSchema& type = *schema.children[0];
@@ -246,15 +247,14 @@ private:
         if (elements_->is_list() || elements_->dictionary() != nullptr) throw std::invalid_argument("a list of lists");
     }
 
-    // Which structures are there.
+    // The kind of structures.
     explicit ArrowColumn(const ArrowArray& structures)
         : type_(Type::boolean),
           size_(structures.length),
           offset_(structures.offset),
           valid_(static_cast<const Byte*>(structures.buffers[0])) {}
 
-    // Of a date or a time, the ticks of a second: "tdD" counts days, "tdm" milliseconds, "tsu:" and a zone
-    // microseconds.
+    // The ticks per second of a date or a time: "tdD" counts days, "tdm" milliseconds, "tsu:" and a zone microseconds.
     static std::int64_t ticks_of(const char* format) noexcept {
         const bool is_date = std::strcmp(format, "tdD") == 0 || std::strcmp(format, "tdm") == 0;
         const bool is_time = std::strncmp(format, "ts", 2) == 0 && format[2] != 0 && format[3] == ':';

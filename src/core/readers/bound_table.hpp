@@ -1,8 +1,7 @@
-// Bounds of weights by the names of their features: which cells get which, as the names are met.
-//
-// A pattern is a name, or a glob with * (any text), ? (a character) and [abc], [a-z], [!abc] (one of some characters).
-// A pattern without these also means a column or a namespace: all of "pattern=..." and "pattern^..." but interactions.
-// A cell that several names share has bounds that are good for all of them: the intersection.
+// Bounds of weights by the names of their features, assigned to cells as names are first seen. A pattern is a name, or
+// a glob with * (any text), ? (a character) and [abc], [a-z], [!abc] (one of some characters). A pattern without these
+// characters also matches all features of a column or a namespace, "pattern=..." and "pattern^...", but not
+// interactions. A cell that several names share has the intersection of their bounds.
 #pragma once
 
 #include <algorithm>
@@ -50,8 +49,8 @@ private:
         return at;
     }
 
-    // Whether the character [at, stop) is one of the set behind "["; `p` moves behind the "]". Without a "]" the
-    // bracket is a letter like others.
+    // True if the character [at, stop) is in the set after "["; moves `p` behind the "]". Without a "]" the bracket is
+    // an ordinary character.
     static bool in_set(const char*& p, const char* end, const char* at, const char* stop) noexcept {
         const char* from = p + 1;
         const bool negated = from != end && *from == '!';
@@ -82,7 +81,7 @@ private:
         return match != negated;
     }
 
-    // The last star takes one character more whenever the rest does not fit.
+    // The last star matches one more character whenever the rest does not match.
     static bool glob(const char* p, const char* p_end, const char* at, const char* end) noexcept {
         const char *star = nullptr, *retry = nullptr;
         while (true) {
@@ -128,7 +127,7 @@ public:
     // `all` are the bounds of every weight.
     BoundTable(std::uint64_t dim, Ends all) : slots_(dim, false), all_(all), seen_((dim + 63) / 64) {}
 
-    // Bounds of a cell from a row on. Where the cell was in use before, rows before that one go without.
+    // Bounds of a cell that hold from a row on. If the cell was in use before that row, earlier rows have no bounds.
     struct Change {
         std::size_t row;
         std::uint32_t slot;
@@ -137,7 +136,8 @@ public:
     };
 
     std::vector<Change> changes;
-    // Of a name whose bounds leave nothing: its text, its cell and what the cell and the patterns allow.
+    // A name whose bounds have an empty intersection: its text, its cell, and the ranges of the cell and of the
+    // patterns.
     std::string refused;
     std::uint32_t refused_slot = 0;
     Ends refused_cell{}, refused_own{};
@@ -147,7 +147,7 @@ public:
         matches_.push_back(0);
     }
 
-    // Take note of the names first met in rows [from, to); false at one whose bounds leave nothing.
+    // Records the names first seen in rows [from, to); false at a name whose bounds have an empty intersection.
     bool add(const NewNames& names, std::size_t from, std::size_t to) {
         changes.clear();
         const std::size_t end = names.first_of(to);
@@ -160,7 +160,7 @@ public:
         return true;
     }
 
-    // The same for features that are called by the numbers of their cells.
+    // Records features that are named by the numbers of their cells.
     bool add_numbers(const std::uint32_t* numbers, std::size_t size) {
         changes.clear();
         char text[16];
@@ -172,7 +172,7 @@ public:
         return true;
     }
 
-    // How many names each pattern fitted; one that is met again may count again.
+    // The number of names that each pattern matched; a name that is seen again may count again.
     const std::vector<std::uint64_t>& matches() const noexcept { return matches_; }
     // Bounds as they were saved.
     void load(std::uint32_t slot, Ends ends) {

@@ -1,4 +1,4 @@
-// Memory for rows: it grows, and is handed away without a copy.
+// Memory for rows, which grows and changes its owner without a copy.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace ftprl {
 
-// A growing array of numbers that are not set to zero first and can be handed away.
+// A growing array of numbers that are not initialised; its memory can be released to a new owner.
 template <class T>
 class Buffer {
 public:
@@ -44,7 +44,7 @@ public:
         reserve(1);
         data_[size_++] = value;
     }
-    // The memory, to be given back to Blocks; the buffer is empty afterwards.
+    // Releases the memory, which must be returned to Blocks; the buffer is empty afterwards.
     T* release() noexcept {
         expected_ = size_ + size_ / 8 + 1024;
         size_ = capacity_ = 0;

@@ -1,7 +1,6 @@
-// Cells of a table, whatever the table is: text, Arrow columns, records. What a cell becomes: see columns.hpp.
-//
-// Names are hashed with the seed alone, as in the default namespace of Vowpal Wabbit's format. An empty cell is a
-// missing value; so is one of the spellings of "not available", but not in a column of categories or of text.
+// Cells of a table of any source: text, Arrow columns, records. columns.hpp lists the features of a cell. Names are
+// hashed with the seed alone, as in the default namespace of Vowpal Wabbit's format. An empty cell is a missing value,
+// and so are spellings of "not available", except in columns of categories or text.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,7 @@ namespace ftprl {
 
 class CellParser : public Parser {
 public:
-    // What the columns to come have in common, and the numbers that the sample gave for some of them.
+    // Settings that columns share, and the numbers that the sample gave for some of them.
     struct Rules {
         bool marks_missing = false;  // a feature "column is missing"
         bool advises = false;        // whether a kind that does not fit can still be changed by an option
@@ -37,13 +36,13 @@ public:
 
     void set_rules(Rules rules) { rules_ = std::move(rules); }
 
-    // What stands between the name of an object and a key within it.
+    // The separator between the name of an object and a key within it.
     char joint_of(const std::string& object) const {
         return options_.namespaces && object.find('^') == std::string::npos ? '^' : '.';
     }
 
 protected:
-    // A feature whose name is known before the cells: that of its column and a suffix.
+    // A feature whose name, the column's and a suffix, is known before the cells.
     struct FixedFeature {
         std::string suffix;
         std::uint64_t hash;
@@ -62,8 +61,9 @@ protected:
         std::vector<double> numbers;  // the edges of buckets, or where the trend of a date begins
     };
 
-    // Where the hash of the features of a column begins, and their name from there: of "user^age", if columns are named
-    // as in VW text, the start of namespace user and "age". The default namespace may be written as "^age".
+    // The hash with which the features of a column begin, and the name that it leaves out: for "user^age", if columns
+    // are named as in VW text, the hash of namespace user and the name "age". The default namespace may be written as
+    // "^age".
     std::pair<std::uint64_t, std::string> own_name(const std::string& column) const {
         const std::size_t caret = options_.namespaces ? column.find('^') : std::string::npos;
         if (caret == std::string::npos) return {start_, column};
@@ -71,7 +71,7 @@ protected:
         return {caret == 0 ? start_ : hash_start(hash_from(start_, name, caret)), column.substr(caret + 1)};
     }
 
-    // What is wrong with the namespace of a name: nothing if it is known, or if any is read.
+    // The fault of the namespace of a name: none if the namespace is known, or if all are read.
     std::string foreign_namespace(const std::string& name) const {
         const auto& known = options_.known_namespaces;
         const std::size_t caret = name.find('^');
@@ -85,7 +85,7 @@ protected:
                "; write it as 'namespace^name'";
     }
 
-    // What reads a column of this name; `lasts` is whether more rows than the present one may have it.
+    // The parser of a column with this name; `lasts` is true if later rows may have the column, too.
     ColumnReader reader_of(const Column& column, bool lasts = true) {
         const auto* name = reinterpret_cast<const Byte*>(column.name.data());
         const auto [start, own] = own_name(column.name);
@@ -132,7 +132,8 @@ protected:
         return false;
     }
 
-    // A cell of a column of features; `rest` features may follow in the row, this column's included.
+    // Adds a cell of a column of features; `rest` is the largest number of features that the row may still add, this
+    // column's included.
     bool feature(const ColumnReader& column, const Field& field, std::size_t rest, bool lasts = true) {
         switch (column.kind) {
             case Column::Kind::categorical:
@@ -146,7 +147,7 @@ protected:
         }
     }
 
-    // `lasts` is whether the text stays where it is until the row is finished.
+    // `lasts` is true if the text stays in memory until the row is finished.
     void category(const ColumnReader& column, const Field& field, bool lasts = true) {
         if (field.data == field.end) return missing(column);
         const auto size = static_cast<std::size_t>(field.end - field.data);
@@ -222,7 +223,7 @@ protected:
         return parse_number(text.data, text.end, value) == Parsed::ok || misfit(column, text);
     }
 
-    // Refuses a cell that does not fit its column.
+    // Reports a cell that does not fit its column.
     bool misfit(const ColumnReader& column, const Field& field) {
         const Field text = trimmed(field);
         const std::string expected =
@@ -232,10 +233,10 @@ protected:
         return false;
     }
 
-    // A text that lasts as long as the row, for its name.
+    // Keeps a text until the end of the row, for the feature's name.
     const Byte* lasting(const Byte* p, std::size_t size) { return rows.log.is_on() ? rows.log.lasting(p, size) : p; }
 
-    // The group of a column's features; `joint` stands between its name and the text of a feature.
+    // The group of a column's features; `joint` separates the column's name from the text of a feature.
     std::uint32_t group_of(const std::string& column, bool lasts, char joint) {
         if (!rows.log.is_on()) return 0;
         if (options_.namespaces && column[0] == '^') return group_of(column.substr(1), lasts, joint);

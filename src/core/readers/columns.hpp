@@ -22,7 +22,7 @@ struct Column {
     std::string name;
 };
 
-// Whether a column has features; others say something of the row.
+// True if a column has features; other columns hold labels, weights and the like.
 inline bool makes_features(Column::Kind kind) noexcept {
     return kind != Column::Kind::ignore && kind != Column::Kind::label && kind != Column::Kind::weight;
 }
@@ -31,7 +31,7 @@ inline constexpr char IS_MISSING[] = " is missing";  // behind the name of a col
 
 inline std::string missing_feature(const std::string& column) { return column + IS_MISSING; }
 
-// The names that have others within them: "a" and "a.b" where one is "a.b.c".
+// The names that contain other names: "a" and "a.b" if there is a column "a.b.c".
 inline std::unordered_set<std::string> names_with_others_inside(const std::vector<Column>& columns) {
     std::unordered_set<std::string> objects;
     for (const Column& column : columns) {
@@ -42,7 +42,7 @@ inline std::unordered_set<std::string> names_with_others_inside(const std::vecto
     return objects;
 }
 
-// Whether a column of this kind may have elements with names.
+// True if a column of this kind may have elements with names.
 inline bool may_be_map(Column::Kind kind) noexcept {
     return kind == Column::Kind::categorical || kind == Column::Kind::numeric || kind == Column::Kind::text;
 }

@@ -25,7 +25,8 @@ enum class DateParsed { ok, malformed, invalid };  // invalid: written as a date
 
 namespace detail {
 
-// Days since 1970-01-01 of the Gregorian calendar. Years begin in March, so that a leap day is the last of its year.
+// Days since 1970-01-01 in the Gregorian calendar. Years begin in March here, so that a leap day is the last day of its
+// year.
 inline std::int64_t days_of(std::int64_t year, unsigned month, unsigned day) noexcept {
     year -= month <= 2 ? 1 : 0;
     const std::int64_t century = year / 100;
@@ -40,7 +41,7 @@ inline unsigned days_in(unsigned year, unsigned month) noexcept {
     return days[month] + (leaps ? 1 : 0);
 }
 
-// Reads text from the left; what does not fit leaves it where it was.
+// Reads text from the left; the position does not change if the text does not match.
 struct DateCursor {
     const Byte* p;
     const Byte* end;
@@ -82,7 +83,7 @@ inline bool read_time(DateCursor& text, TimeOfDay& time) noexcept {
     return true;
 }
 
-// Nothing, Z, +HH, +HHMM, +HH:MM; `east` is the zone's lead over UTC in seconds.
+// Reads nothing, Z, +HH, +HHMM or +HH:MM; `east` is the zone's offset from UTC in seconds.
 inline bool read_zone(DateCursor& text, std::int64_t& east, bool& is_valid) noexcept {
     east = 0;
     if (text.at_end() || text.take('Z') || text.take('z')) return true;
@@ -99,7 +100,7 @@ inline bool read_zone(DateCursor& text, std::int64_t& east, bool& is_valid) noex
 
 }  // namespace detail
 
-// The whole of [p, end) as a date or a time.
+// Reads the whole of [p, end) as a date or a time.
 inline DateParsed parse_date(const Byte* p, const Byte* end, std::int64_t& out) noexcept {
     detail::DateCursor text{p, end};
     unsigned year = 0, month = 0, day = 0;
@@ -137,8 +138,8 @@ inline std::size_t minute_of(std::int64_t seconds) noexcept {
     return static_cast<std::size_t>((seconds - DAY_SECONDS * floor_divide(seconds, DAY_SECONDS)) / 60);
 }
 
-// The points of a circle divided into so many parts. Rounded to nine decimals: what should be 0 is 0, and the numbers
-// are the same with every C library.
+// The points of a circle divided into so many parts, rounded to nine decimals: exact zeros are 0, and the numbers do
+// not depend on the C library.
 template <std::size_t Parts>
 struct Circle {
     std::array<double, Parts> sine;

@@ -1,4 +1,5 @@
-// Where the delimiters of a text are, a window at a time: a fast path goes from one to the next and never searches.
+// The positions of the delimiters of a text, found one window at a time, so that a fast path can jump from one to the
+// next.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@ namespace ftprl {
 
 namespace detail {
 
-// A bit for each of eight bytes that is one of N; each word of `wanted` has one of them eight times.
+// Marks each of eight bytes that equals one of N; each word of `wanted` repeats one of them eight times.
 template <std::size_t N>
 std::uint64_t matches8(std::uint64_t word, const std::array<std::uint64_t, N>& wanted) noexcept {
     constexpr std::uint64_t low = 0x7f7f7f7f7f7f7f7fu;
@@ -34,7 +35,7 @@ inline std::size_t count_bits(std::uint64_t bits) noexcept {
 
 }  // namespace detail
 
-// Room behind the positions themselves: they are written several at a time.
+// Extra space behind the positions, because several are written at a time.
 constexpr std::size_t DELIMITER_SLACK = 16;
 
 // Writes every i below `size` where p[i] is one of N bytes, in order, and returns how many there are. `out` has space
@@ -52,8 +53,8 @@ std::size_t find_delimiters(const Byte* p, std::size_t size, const Byte* bytes, 
         std::uint64_t mask = 0;
         for (unsigned i = 0; i < 64; i += 8) mask |= detail::matches8<N>(detail::load8(block + i), wanted) << i;
         if (!is_whole) mask &= (std::uint64_t{1} << (size - at)) - 1;
-        // Eight positions at a time, wanted or not: how many there are differs from block to block, and a branch on
-        // each would often be wrong. Those too many are overwritten by the next ones.
+        // Writes eight positions at a time, needed or not: their number differs from block to block, and a branch on it
+        // would often be mispredicted. Surplus positions are overwritten by the next block.
         std::uint32_t* const end = out + detail::count_bits(mask);
         do {
             for (int k = 0; k < 8; ++k) {
@@ -69,7 +70,8 @@ std::size_t find_delimiters(const Byte* p, std::size_t size, const Byte* bytes, 
 
 class DelimiterIndex {
 public:
-    // A fast path may read so many bytes from the beginning of any token of a row on.
+    // The number of bytes that a fast path may read from the beginning of any token of a row. Longer rows are left to
+    // the careful path: a window then has few delimiters.
     static constexpr std::ptrdiff_t SLACK = 24;
     // Longer rows are left to the careful path: a window then has few delimiters.
     static constexpr std::ptrdiff_t LONGEST = 1 << 18;
@@ -78,10 +80,10 @@ public:
         : bytes_{bytes[0], bytes[1]}, find_(&find_delimiters<2>) {}
     explicit DelimiterIndex(const std::array<Byte, 5>& bytes) : bytes_(bytes), find_(&find_delimiters<5>) {}
 
-    // Other bytes may stand in the same place: nothing is known of them.
+    // Forgets the window, because other bytes may now be at its address.
     void forget() noexcept { from_ = to_ = nullptr; }
 
-    // Whether a row that begins at p and ends at eol can take a fast path; if so, its delimiters are known.
+    // True if the row from p to eol can take a fast path; its delimiters are then known.
     bool cover(const Byte* p, const Byte* eol, const Byte* end) {
         if (end - eol < SLACK || eol - p > LONGEST) return false;
         if (p < from_ || eol > to_ || from_ == nullptr) make(p, eol, end);
@@ -92,12 +94,12 @@ public:
 
     // Positions are relative to this.
     const Byte* base() const noexcept { return from_; }
-    // That of the first delimiter of the row that was covered. Behind the last one is a number larger than any
+    // The position of the first delimiter of the covered row. After the last delimiter comes a number larger than any
     // position.
     std::uint32_t* positions() noexcept { return next_; }
-    // How many delimiters there are from positions() on.
+    // The number of delimiters from positions() on.
     std::size_t count() const noexcept { return static_cast<std::size_t>(last_ - next_); }
-    // Those before `next` are done with.
+    // Drops the delimiters before `next`.
     void done(std::uint32_t* next) noexcept { next_ = next; }
 
 private:
@@ -125,14 +127,14 @@ private:
     std::uint32_t* last_ = nullptr;
 };
 
-// Goes from delimiter to delimiter of a row that ends at `last`. It stays in registers as long as no reference to it is
-// taken.
+// Moves from delimiter to delimiter of a row that ends at `last`. The object stays in registers as long as no reference
+// to it is taken.
 struct DelimiterWalk {
     std::uint32_t* next_delimiter;
     std::size_t last;
 
-    // The position of the next delimiter or `last`; not to be called again behind that. What is passed over at `last`
-    // may be the number behind all positions: the row after it then begins beyond the window.
+    // The position of the next delimiter, or `last`; must not be called again after `last`. The number dropped at
+    // `last` may be the sentinel behind all positions: the next row then begins beyond the window.
     std::size_t next() noexcept {
         const std::size_t position = *next_delimiter++;
         return position < last ? position : last;

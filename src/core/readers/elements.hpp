@@ -25,7 +25,8 @@ public:
     using CellParser::CellParser;
 
 protected:
-    // The hashes of "a." and what follows, and those of the first numbers.
+    // The hash of "a.", with which names of elements begin, and the hashes of "a.0", "a.1" and so on for the first
+    // positions.
     struct ElementReader {
         std::string name;
         std::uint64_t start;   // of the hashes
@@ -53,13 +54,13 @@ protected:
         rows.add_copied(hash, value, reader.group, reinterpret_cast<const Byte*>(digits.data()), digits.size());
     }
 
-    // A number with a name.
+    // Adds a number with a name.
     void add_named(const ElementReader& reader, const Field& name, double value) {
         const auto size = static_cast<std::size_t>(name.end - name.data);
         rows.add_copied(reader.inside(name.data, size, name.limit), value, reader.group, name.data, size);
     }
 
-    // A category with a name.
+    // Adds a category with a name.
     void add_named(const ElementReader& reader, const Field& name, const Field& value) {
         joined_.assign(reader.own_name).append(1, '.').append(name.data, name.end).append(1, '=');
         joined_.append(value.data, value.end);
@@ -73,7 +74,8 @@ protected:
         return false;
     }
 
-    // All elements of a cell of Arrow lists; `rest` features may follow, this column's included. False when one is bad.
+    // Adds all elements of a cell of Arrow lists; `rest` is the largest number of features that the row may still add,
+    // this column's included. False if an element is bad.
     bool list(const ColumnReader& column, ElementReader& reader, const ArrowColumn& lists, std::size_t at,
               std::size_t rest) {
         if (lists.is_missing(at)) {

@@ -1,12 +1,12 @@
-// What is wrong with a row.
+// The fault of a row: why it cannot be read.
 #pragma once
 
 #include <string>
 
 namespace ftprl {
 
-// The message says what was expected and what is there instead. Where an option helps, `remedy` says what to do with
-// it, as in "raise" and "max_row": callers spell the option as their users type it.
+// The message states what was expected and what was found. If an option helps, `remedy` names its value, as in "raise"
+// or "max_row"; callers spell the option as their users type it.
 struct Fault {
     std::string message;
     const char* remedy = "";

@@ -1,4 +1,4 @@
-// A feature of a row and the group that it belongs to, by which its name is put together.
+// A feature of a row and its group, from which its name is built.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace ftprl {
 
-// A column or a namespace: its name, and what stands between that and the text of a feature (0 for nothing). The name
-// belongs to somebody else. Some features of a namespace may have a common beginning, `key`: they are a group, too.
+// A column or a namespace: its name, and the separator between it and the text of a feature (0 for none). The caller
+// owns the name. Features of a namespace with a common beginning `key` also form a group.
 struct FeatureGroup {
     const Byte* name;
     std::uint32_t size;
@@ -20,7 +20,7 @@ struct FeatureGroup {
     std::uint32_t key_size = 0;
 };
 
-// The text of a feature that is called like its group, such as a column of numbers, is null.
+// The text of the feature, null if its name is the group's name, as for a column of numbers.
 struct Feature {
     std::uint64_t hash;
     const Byte* text;
@@ -28,8 +28,8 @@ struct Feature {
     std::uint32_t group;
 };
 
-// Knows the text of features whose `text` is TEXT_LATER: it is asked for when such a name is recorded, before the row
-// is over. What `size` means is up to the source.
+// A source of texts for features whose `text` is TEXT_LATER: it is asked when such a name is recorded, before the row
+// is over. The source defines the meaning of `size`.
 inline constexpr Byte TEXT_LATER[] = {0};
 class FeatureTexts {
 public:

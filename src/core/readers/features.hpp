@@ -1,7 +1,6 @@
-// The features of the row under construction by their hashes and names, which a slot alone does not know.
-//
-// They are kept only where somebody asks for names. A feature has a group, its column or its namespace, and a text
-// behind that: "column=text", "namespace^text". A name is put together when it is recorded for the first time.
+// The features of the row under construction with hashes and names, which a slot alone does not contain. They are kept
+// only if names or interactions need them. A feature has a group (its column or namespace) and a text: "column=text",
+// "namespace^text". A name is built when it is recorded for the first time.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +36,7 @@ struct AllFeatures {
 
 class FeatureLog {
 public:
-    // Without names and interactions nothing is kept, and `features` is not to be used.
+    // Without names and interactions nothing is kept, and `features` must not be used.
     bool is_on() const noexcept { return is_on_; }
     // Of each cell the name that is met first is recorded; with `all` those of every row, also when no more are wanted.
     void keep_names(bool all, const Slots& slots) {
@@ -82,17 +81,17 @@ public:
         }
         return static_cast<std::uint32_t>(groups_.size() - 1);
     }
-    // A group that only the present row has.
+    // A group that only the current row has.
     std::uint32_t add_passing_group(const FeatureGroup& group) {
         passing_.push_back(with_rules(group));
         return PASSING | static_cast<std::uint32_t>(passing_.size() - 1);
     }
-    // All but the first `kept`.
+    // Drops all but the first `kept`.
     void clear_groups(std::size_t kept = 0) {
         if (groups_.size() > kept) groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(kept), groups_.end());
     }
 
-    // A text that lasts as long as the row.
+    // Keeps a text until the end of the row.
     const Byte* lasting(const Byte* text, std::size_t size) {
         Byte* const copy = space_for(size);
         std::memcpy(copy, text, size);
@@ -106,7 +105,7 @@ public:
         page_size_ = PAGE;
     }
 
-    // How many grams of the first `size` features there may be; then each of them: add(feature).
+    // Returns an upper bound on the number of grams of the first `size` features, then calls add(feature) for each.
     std::size_t begin_grams(std::size_t size) {
         sequences_ = 0;
         made_.clear();
@@ -137,8 +136,8 @@ public:
         }
     }
 
-    // How many products of the first `size` features there may be; then each of them: add(hash, factors, how many), or
-    // add_pairs(one, others, how many).
+    // Returns an upper bound on the number of products of the first `size` features, then calls add(hash, factors, how
+    // many), or add_pairs(one, others, how many) for several pairs.
     std::size_t begin_products(std::size_t size) {
         return interactions_.begin(size, [this](std::size_t i) { return own_group(features_.data()[i]).terms; });
     }
@@ -156,7 +155,7 @@ public:
         if (!has_name(cell)) products_.push_back(Product{hash, factors, count});
     }
 
-    // Whether names are recorded now, and whether those of products are, too.
+    // True if names are recorded now, and true if names of products are, too.
     bool is_recording() const noexcept { return keeps_names() && (is_complete_ || names_.are_wanted()); }
     bool is_recording_products() const noexcept {
         return is_recording() && (is_complete_ || names_.are_products_wanted());
@@ -194,17 +193,17 @@ public:
         }
     }
 
-    // Stops recording together with another parser of the same data.
+    // Stops recording when another parser of the same data does.
     void join(const FeatureLog& other) noexcept { names_.join(other.names_); }
 
     bool has_new() const noexcept { return names_.size() != 0; }
 
-    // Records everything anew: what comes is not behind what was read before.
+    // Forgets recorded names: the next rows do not follow the rows read before.
     void forget() {
         if (named_.is_allocated()) named_.allocate(slots_.dim());
     }
 
-    // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
+    // The names since the last call. If no more are wanted, recording ends, unless every name must be recorded.
     NewNames take() {
         if (is_complete_) {
             names_.set_complete();
@@ -235,7 +234,7 @@ private:
         return space;
     }
 
-    // A page for a text of this size: the first one is kept from row to row.
+    // Starts a page for a text of this size; the first page is kept from row to row.
     void next_page(std::size_t size) {
         page_ = pages_.size();
         page_size_ = page_ == 0 && size < PAGE ? PAGE : size + PAGE;
@@ -251,7 +250,7 @@ private:
         std::uint32_t group = 0;
         std::vector<std::uint32_t> members;
     };
-    // A gram: the sequence, where in it the first feature is, and the mask of the others.
+    // A gram: its sequence, the position of its first feature, and the mask of the others.
     struct Gram {
         std::uint32_t sequence;
         std::uint32_t at;
@@ -275,7 +274,7 @@ private:
         return group;
     }
 
-    // A namespace may come twice in a row: its features are one sequence.
+    // A namespace that occurs twice in a row is one sequence of features.
     Sequence& sequence_of(std::uint32_t number) {
         const FeatureGroup& group = group_at(number);
         for (std::size_t s = sequences_; s-- > 0;) {
@@ -327,7 +326,7 @@ private:
         }
     }
 
-    // The group of a feature, or of those that a gram is made of.
+    // The group of a feature, or of the features of a gram.
     const FeatureGroup& own_group(const Feature& feature) const noexcept {
         return group_at(feature.group != GRAM ? feature.group : all_sequences_[made_[feature.size].sequence].group);
     }

@@ -1,14 +1,9 @@
-// A fingerprint of a text that does not depend on how it is cut: those of its parts add up modulo 2^64.
-//
-// The text is cut into words of four bytes, the lowest first, and blocks of 256 words. Word i of block b counts
-//
-//     word * KEYS[i] * R^-b   modulo 2^64
-//
-// with 32-bit keys and an odd R. A part that begins or ends inside a word counts for the bytes it has. So parts may be
-// read by several threads and added up in any order, and a product is one instruction for several words.
-//
-// It is there to notice a file that has changed. The keys are known: someone who wants to can build two texts with one
-// fingerprint, and receipts therefore have a SHA-256.
+// A fingerprint of a text that does not depend on how the text is cut: fingerprints of parts add up modulo 2^64. The
+// text is cut into words of four bytes, little-endian, and blocks of 256 words. Word i of block b counts word * KEYS[i]
+// * R^-b modulo 2^64 with 32-bit keys and an odd R. A part that begins or ends inside a word counts the bytes it has.
+// So threads can read parts and add their fingerprints in any order, and one instruction multiplies several words. The
+// purpose is to notice a file that has changed. The keys are public, so a text with a given fingerprint can be
+// constructed; receipts therefore have a SHA-256.
 #pragma once
 
 #include <cstddef>

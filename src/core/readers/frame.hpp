@@ -1,6 +1,5 @@
 // Data frames: the columns of Arrow record batches, read in place, with the features of a CSV file of the same rows.
-//
-// The cells of a block of rows are looked up column by column (see frame_cells.hpp); then the rows are put together.
+// The cells of a block of rows are looked up column by column (see frame_cells.hpp); then the rows are assembled.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@ public:
         rows.log.set_texts(*this);
     }
 
-    // The columns of the rows to come.
+    // Sets the columns of the next rows.
     void set_columns(std::vector<std::pair<Column, ArrowColumn>> columns) {
         capacity_ = 0;
         if (!replace_cells(columns)) {
@@ -43,8 +42,8 @@ public:
         for (const FrameColumn& column : columns_) capacity_ += most_features(column.column.kind);
     }
 
-    // Reads rows [from, to) and returns where it stopped: at `to`, behind the row that filled the batch, or behind a
-    // bad row (see `problem`). Row r is "line" r + 1.
+    // Reads rows [from, to) and returns where it stopped: at `to`, after the row that filled the batch, or after a bad
+    // row (see `problem`). Row r is "line" r + 1.
     std::size_t read(std::size_t from, std::size_t to) {
         while (from < to && !full() && problem.line == 0) {
             const std::size_t count = std::min(BLOCK, to - from);
@@ -58,12 +57,12 @@ public:
     }
 
 protected:
-    // Text is not fed: there is none.
+    // Not used: a frame has no text to feed.
     const Byte* row(const Byte* /*p*/, const Byte* /*end*/, bool /*last*/) override { return nullptr; }
 
     std::vector<FrameColumn> columns_;
 
-    // A cell that takes no part in a block: the label, the weight, a text, a date, a list.
+    // Reads a cell that is not looked up in blocks: the label, the weight, a text, a date, a list.
     bool read_cell(FrameColumn& column, std::size_t at, double& y, double& weight) {
         if (column.reader.kind == Column::Kind::ignore) return true;
         if (column.cells.is_list()) return list(column.reader, column.elements, column.cells, at, capacity_);
@@ -87,14 +86,14 @@ protected:
 private:
     // ---- texts of features, looked for when a name is recorded ----
 
-    // The feature of a cell of the present row: `size` is the number of its column.
+    // The feature of a cell of the current row: `size` is the number of its column.
     Feature with_text(const Feature& feature) override {
         const FrameColumn& column = columns_[feature.size];
         if (column.reader.kind == Column::Kind::categorical) return written_text(column, feature);
         return fixed_feature(column, feature);
     }
 
-    // A category of the present row.
+    // A category of the current row.
     Feature written_text(const FrameColumn& column, const Feature& feature) {
         char scratch[LONGEST_VALUE];
         const Field field = column.cells.spelled(row_, scratch);
@@ -104,8 +103,8 @@ private:
 
     // ---- columns ----
 
-    // Puts other cells into the columns that are there, if they are the same columns. What is known of a dictionary
-    // stays known when the next one is the same, perhaps with more entries.
+    // Replaces the cells if the new columns have the names and types of the current ones. Known dictionary entries stay
+    // known if the new dictionary begins with the old one.
     bool replace_cells(std::vector<std::pair<Column, ArrowColumn>>& columns) {
         bool are_same = columns.size() == columns_.size();
         for (std::size_t i = 0; are_same && i < columns.size(); ++i) {

@@ -1,5 +1,5 @@
-// The cells of data frames: those of a column are looked up for a block of rows at once, in a loop of its own for each
-// type. A distinct value of a dictionary column is hashed once.
+// The cells of data frames, looked up for a block of rows at once, with one loop per type of column. A distinct value
+// of a dictionary column is hashed once.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ protected:
               reader(std::move(column_reader)),
               elements(std::move(of_lists)),
               cells(std::move(data)) {}
-        // Whether the cells of a block are looked up at once.
+        // True if the cells of a block are looked up at once.
         bool is_loaded() const noexcept {
             const FixedKind* const entry = reader.entry;
             const bool is_one = reader.kind == Column::Kind::categorical || reader.kind == Column::Kind::numeric ||
@@ -51,7 +51,7 @@ protected:
         bool has_high_bytes = false;         // whether an entry may be no text in UTF-8
     };
 
-    // The features, hashes and values of `count` cells from row `from` on, if the column is looked up in blocks.
+    // Looks up features, hashes and values of `count` cells from row `from` on, if the column is looked up in blocks.
     void load(FrameColumn& column, std::size_t from, std::size_t count) {
         if (!column.is_loaded()) return;
         switch (column.reader.kind) {
@@ -89,7 +89,7 @@ protected:
         }
     }
 
-    // The numbers of a float32 column as a CSV file has them: 0.7 is not below 0.7.
+    // The numbers of a float32 column as a CSV file has them, so that 0.7 is not below 0.7.
     static void as_written(FrameColumn& column, std::size_t from, std::size_t count) {
         char scratch[LONGEST_VALUE];
         for (std::size_t i = 0; i < count; ++i) {
@@ -98,7 +98,7 @@ protected:
         }
     }
 
-    // The cell is the feature with this number.
+    // Sets the cell to the feature with this number.
     static void set_fixed(FrameColumn& column, std::size_t i, std::size_t number) {
         column.hashes[i] = (*column.reader.fixed)[number].hash;
     }
@@ -130,7 +130,7 @@ protected:
         for (std::size_t i = 0; i < count; ++i) load_category(column, from, i, checks);
     }
 
-    // The same for texts of which none is missing and none has to be checked.
+    // Looks up texts of which none is missing and none needs a check.
     static void load_texts(FrameColumn& column, std::size_t from, std::size_t count) {
         const ArrowColumn& cells = column.cells;
         const auto* const ends = cells.numbers<std::int64_t>(from);
@@ -173,7 +173,7 @@ protected:
         });
     }
 
-    // A cell whose entry is not known, missing, empty or bad.
+    // Loads a cell whose dictionary entry is unknown, missing, empty or bad.
     void load_entry(FrameColumn& column, std::size_t from, std::size_t i, std::uint64_t number) {
         column.states[i] = State::absent;
         if (column.cells.is_missing(from + i)) return;
@@ -189,7 +189,7 @@ protected:
         column.hashes[i] = column.entries[number] = column.reader.with_value(field.data, size, field.limit);
     }
 
-    // Whether the entry of a dictionary column is within the dictionary.
+    // True if the number of an entry is within the dictionary.
     static bool has_entry(const FrameColumn& column, std::size_t at) {
         return column.cells.entry(at) < column.entries.size();
     }
@@ -212,7 +212,7 @@ protected:
         }
     }
 
-    // What the numbers of a block are: NaN is a missing number, infinity is none at all.
+    // Classifies the numbers of a block: NaN is a missing number, infinity is bad.
     static void settle(FrameColumn& column, std::size_t from, std::size_t count) {
         if (!column.cells.has_missing()) {
             unsigned odd = 0;
@@ -237,8 +237,8 @@ protected:
 
     // ---- the feature of a cell, with its name ----
 
-    // The features of a column, without the hash. Most names were met before, so the text of one is looked for only
-    // when it is recorded.
+    // The features of a column without their hashes. Most names are known, so the text of one is looked up only when it
+    // is recorded.
     static Feature form_of(const ColumnReader& column, std::size_t column_index) noexcept {
         if (column.kind == Column::Kind::numeric) return Feature{0, nullptr, 0, column.group};
         return Feature{0, TEXT_LATER, static_cast<std::uint32_t>(column_index),
@@ -252,7 +252,7 @@ protected:
         return feature;
     }
 
-    // The feature with this hash, with its text: one of the few of a column of buckets, or of true and false.
+    // The feature with this hash and text, one of the few of a column of buckets or booleans.
     static Feature fixed_feature(const FrameColumn& column, const Feature& feature) {
         std::size_t number = 0;
         while ((*column.reader.fixed)[number].hash != feature.hash) ++number;

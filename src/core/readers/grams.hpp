@@ -26,7 +26,7 @@ struct GramRule {
     std::size_t words = 0;                  // the longest gram
     std::size_t skips = 0;                  // features left out within a gram, at most
     std::size_t shortest = 0, longest = 0;  // characters of one of a word; 0 for none
-    // The offsets of a gram's features behind the first, for each kind of gram.
+    // The offsets of a gram's features after the first, for each kind of gram.
     std::vector<std::vector<std::uint32_t>> masks;
 };
 
@@ -35,7 +35,7 @@ public:
     static constexpr std::size_t MOST = std::size_t{1} << 20;  // of a row
     static constexpr std::size_t MOST_WORDS = 8, MOST_SKIPS = 8, LONGEST_PIECE = 16;
 
-    // The rule for a column or a namespace; that of "*" is for every namespace without another.
+    // The rule for a column or a namespace; the rule "*" is for every namespace without its own.
     bool add(const std::string& name, GramRule rule) {
         const bool is_good = rule.words <= MOST_WORDS && rule.skips <= MOST_SKIPS && rule.longest <= LONGEST_PIECE &&
                              rule.shortest <= rule.longest;
@@ -64,7 +64,7 @@ public:
     }
 
 private:
-    // All masks with so many features more, which leave out up to `skips`.
+    // Returns all masks with this many further features, which leave out up to `skips`.
     static void add_masks(GramRule& rule, std::size_t more, std::size_t skips, std::vector<std::uint32_t>& mask) {
         if (more == 0) {
             rule.masks.push_back(mask);
@@ -81,9 +81,9 @@ private:
     std::unordered_map<std::string, GramRule> rules_;
 };
 
-// Calls make(first, end) for every character n-gram of the word [p, end) between two blanks, which the caller put
-// around it: `shortest` to `longest` characters each, or the whole if it has fewer than `shortest`. Bytes that begin no
-// character count as one.
+// Calls make(first, end) for every character n-gram of the word [p, end), which has a blank on either side: `shortest`
+// to `longest` characters each, or the whole word if it has fewer than `shortest`. Bytes that are not UTF-8 count as
+// one character each.
 template <class Make>
 void each_char_gram(const Byte* p, const Byte* end, const GramRule& rule, std::vector<const Byte*>& starts,
                     const Make& make) {

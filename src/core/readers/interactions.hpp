@@ -23,7 +23,7 @@ public:
     static constexpr std::size_t MOST_PRODUCTS = std::size_t{1} << 20;  // of a row
     using Factors = std::array<std::uint32_t, MOST_FACTORS>;            // numbers of features
 
-    // The terms of one interaction. False when there are too many, or too many terms in all.
+    // Adds the terms of one interaction. False if there are too many interactions or terms.
     bool add(const std::vector<std::string>& terms) {
         if (terms.size() < 2 || terms.size() > MOST_FACTORS) return false;
         Product product;
@@ -34,7 +34,7 @@ public:
     }
     bool any() const noexcept { return !products_.empty(); }
 
-    // Which terms a group is meant by, a bit each.
+    // Returns a bit mask of the terms that match a group.
     std::uint64_t terms_of(const Byte* name, std::size_t size, bool is_namespace) const noexcept {
         std::uint64_t bits = 0;
         for (std::size_t i = 0; i < terms_.size(); ++i) {
@@ -48,7 +48,7 @@ public:
         return bits;
     }
 
-    // Sets up the products of a row whose feature i belongs to terms(i); returns how many there may be.
+    // Prepares the products of a row whose feature i matches terms(i); returns an upper bound on their number.
     template <class Terms>
     std::size_t begin(std::size_t size, const Terms& terms) {
         members_.resize(terms_.size());
@@ -104,7 +104,7 @@ private:
         return static_cast<std::uint32_t>(terms_.size() - 1);
     }
 
-    // Whether no feature belongs to both terms: then all pairs are made, each of them once.
+    // True if no feature matches both terms; then all pairs are made, each once.
     bool are_apart(std::uint32_t a, std::uint32_t b) const noexcept {
         for (const std::uint32_t i : members_[a]) {
             if ((bits_[i] >> b & 1) != 0) return false;
@@ -125,8 +125,8 @@ private:
         }
     }
 
-    // Whether feature i may stand here: it is none of those before it, and where it could change places with one of
-    // them the smaller number comes first, so that no set is made twice.
+    // True if feature i may be the next factor. It must differ from all earlier factors; where two factors could swap
+    // places, the one with the smaller number comes first, so that no set is made twice.
     bool is_first(const Product& product, std::size_t depth, const Factors& factors, std::uint32_t i) const noexcept {
         const std::uint64_t own = std::uint64_t{1} << product.terms[depth];
         for (std::size_t k = 0; k < depth; ++k) {

@@ -1,5 +1,5 @@
-// Features of a row whose names are a known beginning and a text. They wait until others come or the row is over: to
-// hash and add several of them in one loop takes half the time of adding each where it is met.
+// Features of a row whose names are a known beginning and a text. They are collected and hashed in one loop, which
+// takes half the time of adding each one separately.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class JoinedFeatures {
 public:
     explicit JoinedFeatures(RowBuilder& rows) : rows_(rows) {}
 
-    // Starts a row of at most `most` of them, of which every text lies within a line that ends here; bytes up to
-    // `limit` may be read.
+    // Starts a row of at most `most` of them, with all texts within a line that ends here; bytes up to `limit` may be
+    // read.
     void begin(std::size_t most, const Byte* line_end, const Byte* limit) {
         if (waiting_.size() < most) waiting_.resize(most);
         next_ = waiting_.data();
@@ -27,12 +27,12 @@ public:
         is_inside_ = limit - line_end >= 8;
     }
 
-    // A text that is not empty; it and the beginning stay where they are until the row is over.
+    // Adds a text that is not empty; the text and the beginning stay in memory until the row is over.
     void add(const Prefix& beginning, std::uint32_t group, const Byte* text, std::size_t size) {
         *next_++ = Waiting{&beginning, text, static_cast<std::uint32_t>(size), group};
     }
 
-    // Adds those that wait, since other features follow.
+    // Adds the collected features, because other features follow.
     void flush() {
         are_alone_ = false;
         if (next_ == waiting_.data()) return;

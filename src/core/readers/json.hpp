@@ -30,12 +30,12 @@ namespace ftprl {
 
 inline constexpr std::ptrdiff_t NOT_IN_ARRAY = -1;
 
-// Whether a byte may be part of a number.
+// True if a byte may be part of a number.
 inline bool is_of_number(Byte byte) noexcept {
     return (byte >= '0' && byte <= '9') || byte == '.' || byte == '-' || byte == '+' || byte == 'e' || byte == 'E';
 }
 
-// A key as it stands in the text, with its closing quote; empty for one that has to be written with escapes.
+// A key as it is written in the text, with its closing quote; empty for a key that needs escapes.
 class ExpectedKey {
 public:
     ExpectedKey() = default;
@@ -48,7 +48,7 @@ public:
         text_.resize(size_ + 8);  // so that eight bytes can be read
     }
 
-    // How many bytes at p are this key; 0 if they are not. Bytes up to `limit` may be read.
+    // The number of bytes at p that spell this key; 0 if they do not. Bytes up to `limit` may be read.
     std::size_t at(const Byte* p, const Byte* end, const Byte* limit) const noexcept {
         const auto* const own = reinterpret_cast<const Byte*>(text_.data());
         if (static_cast<std::size_t>(end - p) < size_) return 0;
@@ -71,8 +71,8 @@ public:
 
     explicit JsonWalk(Reader& reader) : reader_(reader) {}
 
-    // The object in [p, end); bytes up to `limit` may be read. False when it is none, with `fault` saying why, or when
-    // the reader stopped, and `fault` is empty.
+    // Reads the object in [p, end); bytes up to `limit` may be read. False if it is bad, with `fault` set, or if the
+    // reader stopped, with an empty `fault`.
     bool operator()(const Byte* p, const Byte* end, const Byte* limit, Scope scope) {
         p_ = p;
         end_ = end;
@@ -186,7 +186,7 @@ private:
         return reader_.number(scope, Field{first, p_, limit_}, position);
     }
 
-    // Behind the quote. A string with escapes is put into `scratch`.
+    // Unescapes a string into `scratch`.
     bool string(Field& out, std::string& scratch) {
         const Byte* const first = p_;
         const Byte* const stop = end_of_text(first);
@@ -204,7 +204,7 @@ private:
         return expected("text in UTF-8");
     }
 
-    // The first quote or backslash at p or behind it; most texts are short.
+    // The first quote or backslash at or after p; most texts are short.
     const Byte* end_of_text(const Byte* p) const {
 #if defined(FTPRL_SSE2) && defined(__GNUC__)
         if (limit_ - p >= 16) {
@@ -224,7 +224,7 @@ private:
         return expected("'\"' at the end of a text");
     }
 
-    // From the first backslash, at p_, to behind the closing quote.
+    // Reads from the first backslash, at p_, to behind the closing quote.
     bool unescape(const Byte* first, std::string& scratch) {
         scratch.assign(first, p_);
         for (;;) {
@@ -272,7 +272,7 @@ private:
         return true;
     }
 
-    // A value that does not matter: its brackets have to match, and its texts to end.
+    // Skips a value: its brackets must match, and its texts must end.
     bool skip(int depth) {
         const int outside = depth;
         if (p_ == end_ || *p_ == ',' || *p_ == '}') return expected("a value");
@@ -290,7 +290,7 @@ private:
         return true;  // whoever expects a comma or a brace finds the end of the line
     }
 
-    // From the opening quote to the closing one.
+    // Skips a text from its opening quote to the closing one.
     bool skip_string() {
         for (++p_;; p_ += 2) {
             p_ = quote_(p_, limit_);

@@ -1,4 +1,4 @@
-// The keys of JSON lines as columns: what is known of each, in which order the rows have them, and which are missing.
+// The keys of JSON lines as columns: their kinds, their order in the rows, and the missing ones.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ protected:
         : ByLine(options, std::move(labels), DelimiterIndex(std::array<Byte, 2>{Byte{'\n'}, Byte{'\n'}})),
           root_(node(Column::Kind::numeric, "", "", nullptr)) {}
 
-    // A key within its object, and what becomes of its values.
+    // A key within its object, and the treatment of its values.
     struct Node {
         std::string key;
         ExpectedKey text;
@@ -35,7 +35,7 @@ protected:
         ColumnReader reader;
         ElementReader elements;
         std::size_t rank;  // among the columns of features that are known, or UNRANKED
-        // A column; an element of a map, which is a column too; an object of an array, and the parts of one.
+        // The role of a key: a column, an element of a map, an object in an array, and so on.
         enum class Role : std::uint8_t {
             column,
             element,
@@ -85,7 +85,8 @@ protected:
         key_features_.clear();
     }
 
-    // Rows have their keys in one order, mostly: a key is compared with the one that stood there in the row before.
+    // Most rows have their keys in one order: a key is first compared with the key at this position of the previous
+    // row.
     const ExpectedKey* expected(const Node* object) const {
         const Node* const last = next_ < order_.size() ? order_[next_] : nullptr;
         return last != nullptr && last->parent == object ? &last->text : nullptr;
@@ -93,24 +94,25 @@ protected:
 
     Scope enter_expected(Scope) { return begin_key(order_[next_++]); }
 
-    // Another key of an object.
+    // Looks up a key that differs from the previous row.
     Scope enter_column(Scope object, const Field& key) {
         return begin_key(look_up(object, std::string(key.data, key.end)));
     }
 
-    // The column within `object` that the model has under this name; null if there is none.
+    // The column within `object` that the model has under this name, or null.
     Node* known_column(Node* object, const std::string& name) {
         return kinds_.count(object->elements.name + joint_of(object->elements.name) + name) != 0 ? node_at(object, name)
                                                                                                  : nullptr;
     }
 
-    // The features of a key begin here.
+    // Marks where the features of a key begin.
     Scope begin_key(Node* node) {
         if (marks_missing()) key_features_.push_back(KeyFeatures{node->rank, rows.size()});
         return current_ = node;
     }
 
-    // Whether an object here is a map: the model has a column that has no columns within it, and no others are read.
+    // True if an object here is a map: the model has a column without nested columns under this name, and reads no
+    // other keys.
     bool is_map(const Node& node) const {
         if (reads_others || node.by_value || &node == &root_ || node.role != Node::Role::column) return false;
         return makes_features(node.reader.kind) && objects_.count(node.elements.name) == 0;
@@ -118,8 +120,8 @@ protected:
 
     // ---- missing values ----
 
-    // Brings the features of a row into the order of the columns, as in a table, with those that are missing in their
-    // places; other keys follow.
+    // Sorts the features of a row into the order of the columns, as in a table, with missing values at their places;
+    // other keys follow.
     void arrange() {
         const std::size_t size = rows.size();
         std::size_t next = 0;
@@ -157,7 +159,7 @@ protected:
         }
     }
 
-    // The keys of the current row, each with the first of its features.
+    // The keys of the current row, each with its first feature.
     struct KeyFeatures {
         std::size_t rank;
         std::size_t first;
@@ -192,7 +194,8 @@ private:
 
     Node* node_at(Node* object, std::string key) {
         path_ = object == &root_ ? key : object->elements.name + joint_of(object->elements.name) + key;
-        // An element of a map is not the column with the same path, such as of a key with a point in it.
+        // An element of a map differs from a column with an equal path, such as the path of a key that contains a
+        // point.
         Node* const map = is_map(*object) ? object : object->map;
         auto& nodes = map == nullptr ? nodes_ : map_nodes_;
         auto match = nodes.find(path_);

@@ -1,8 +1,7 @@
-// JSON lines: one object a line, each key a column of a table in which any column may be missing.
-//
-// An object within is flattened: {"a": {"b": 1}} has the column "a.b". Arrays have several values (see elements.hpp);
-// the objects of an array need a name (or key) and a value. A column has the kind it was given, or is read by its
-// values: numbers are numeric, anything else is a category.
+// JSON lines: one object per line, with each key a column of a table in which any column may be missing. A nested
+// object is flattened: {"a": {"b": 1}} has the column "a.b". Arrays have several values (see elements.hpp); the objects
+// of an array need a name (or key) and a value. A column has the kind that was set for it, or its values decide:
+// numbers are numeric, anything else is a category.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,7 @@ class JsonLinesParser final : public JsonColumns {
 public:
     JsonLinesParser(const Options& options, Labels labels) : JsonColumns(options, std::move(labels)) {}
 
-    // The columns whose kind is known; others are read by their values.
+    // The columns whose kind is known; the values decide for all other columns.
     void set_names(const std::vector<Column>& names) {
         set_known(names);
         shape_.forget();
@@ -37,7 +36,7 @@ private:
     friend class JsonShape<Node>;
 
     static constexpr int MOST_FAILURES = 16;  // one after the other: then rows have no common shape
-    // The value of an object of an array, as it stands there.
+    // The value of an object of an array, as it is written.
     enum class EntryValue : std::uint8_t { null, number, text, yes, no };
     struct Entry {
         EntryValue type = EntryValue::null;
@@ -76,7 +75,7 @@ private:
         rows.begin(static_cast<std::size_t>(line_end_ - line_) / 2 + 1 + known_capacity_);
     }
 
-    // ---- rows like those before ----
+    // ---- rows with the shape of the previous row ----
 
     static Scope scope_of(Node& node) noexcept { return &node; }
 
@@ -87,11 +86,11 @@ private:
         return true;
     }
 
-    // Labels and the like are no features.
+    // True if values of the key may add features; labels and weights add none.
     static bool may_add(const Node* node) { return node->by_value || makes_features(node->reader.kind); }
 
-    // Learns it of a row that had the keys of the row before. Where missing values have features, columns have to be in
-    // their order, each of them.
+    // Learns the shape of a row whose keys equal those of the previous row. If missing values have features, columns
+    // must be complete and in order.
     void learn_shape(const Byte* p, const Byte* eol) {
         bool is_good = shape_.learn(p, eol, order_.data(), next_);
         std::size_t rank = 0;
@@ -116,7 +115,7 @@ private:
         }
     }
 
-    // ---- what a walk asks for ----
+    // ---- members that a walk calls ----
 
     Scope enter(Scope object, const Field& key) {
         is_regular_ = false;
@@ -159,7 +158,7 @@ private:
         return field(*scope, spelled(value), position);
     }
 
-    // Null; in an array it is no element.
+    // Null; within an array it is skipped.
     void count_missing(Scope scope, std::ptrdiff_t position) {
         if (position == NOT_IN_ARRAY && scope->rank != UNRANKED && scope->role == Node::Role::column)
             missing(scope->reader);
@@ -204,7 +203,7 @@ private:
         return is_no_single(*scope, "an array");
     }
 
-    // Pairs of a name and a value whose names are columns of the model are the values of these.
+    // Pairs of a name and a value are read as values of the columns that the names denote.
     bool close_array(const Node*) {
         for (std::size_t i = 0; i < pairs_.size(); ++i) {
             if (!add_pair(pairs_[i])) return false;
@@ -215,14 +214,14 @@ private:
 
     // ---- values ----
 
-    // Whether a key is in a namespace that a model of VW text does not have; then the row is refused.
+    // True if a key is in a namespace that a model of VW text does not have; then the row is bad.
     bool is_foreign(const Node& node) {
         const std::string wrong = foreign_namespace(node.elements.name);
         if (!wrong.empty()) refuse(wrong);
         return !wrong.empty();
     }
 
-    // A value that is no number, or a number of another kind than numeric.
+    // Adds a value that is not a number, or a number to a column that is not numeric.
     bool field(Node& node, const Field& field, std::ptrdiff_t position) {
         if (node.by_value && !reads_others) return true;
         if (node.by_value && is_foreign(node)) return false;
@@ -239,7 +238,7 @@ private:
             case Kind::numeric:
                 return written_number(node, trimmed(field), position);
             case Kind::categorical:
-                // An empty text counts as null: only a known column has a feature where it is missing.
+                // An empty text counts as null: only a known column has a feature for a missing value.
                 if (field.data != field.end || (position == NOT_IN_ARRAY && !node.by_value)) {
                     category(node.reader, field, stays(field));
                 }
@@ -249,13 +248,13 @@ private:
         }
     }
 
-    // Whether a text is part of the line, and not of a space that the next value may use.
+    // True if a text is part of the line, and not of scratch memory that the next value may overwrite.
     bool stays(const Field& field) const noexcept {
         const std::less<const Byte*> is_before;
         return !is_before(field.data, line_) && is_before(field.data, line_end_);
     }
 
-    // A date, a bucket, true or false: one value of a line.
+    // A date, a bucket, true or false, which must be a single value of a line.
     bool is_single(const Node& node, std::ptrdiff_t position) {
         if (position != NOT_IN_ARRAY) refuse("expected one value, got an array in column " + node.reader.name);
         return position == NOT_IN_ARRAY;
@@ -278,7 +277,7 @@ private:
         add_at_position(node.elements, static_cast<std::size_t>(position), value);
     }
 
-    // The label and the weight are one value.
+    // The label and the weight must be single values.
     bool is_no_single(const Node& node, const char* what) {
         const Kind kind = node.reader.kind;
         const bool is_single = !node.by_value && kind != Kind::ignore && !makes_features(kind);
@@ -293,7 +292,7 @@ private:
         return false;
     }
 
-    // ---- objects where the model has a column: named elements, as those of a map of Arrow ----
+    // ---- objects that are maps: named elements, as in a map of Arrow ----
 
     // The name of an element: its path within the map.
     static Field name_of(const Node& element) {
@@ -385,7 +384,7 @@ private:
         return true;
     }
 
-    // Of a name that comes twice the last value counts, as in a dict.
+    // If a name occurs twice the last value counts, as in a dict.
     void keep_pair(Node& column) {
         for (Pair& pair : pairs_) {
             if (pair.column == &column) {

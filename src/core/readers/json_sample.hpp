@@ -1,4 +1,4 @@
-// What the first lines of JSON say of their columns.
+// A sample of the first lines of JSON: the kinds of values in their columns.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace ftprl {
 
 class JsonSample {
 public:
-    // Looks for up to `distinct` values of the column `label`, and keeps the numbers of some columns.
+    // Collects up to `distinct` values of the column `label`, and the numbers of some columns.
     JsonSample(std::string label, std::size_t distinct, std::vector<std::string> keep)
         : label_(std::move(label)), distinct_(distinct), keep_(std::move(keep)) {}
 
-    // A column: how many of its values are numbers, and whether a line may have several of them.
+    // A column: how many of its values are numbers, and whether a line may have several values.
     struct Column {
         std::string name;
         std::int64_t numbers = 0;
@@ -29,7 +29,7 @@ public:
         ColumnSample sample;
     };
 
-    // Looks at up to `most` lines and returns how many it saw. Lines that are no JSON are left out.
+    // Reads up to `most` lines and returns their number. Lines that are not JSON are skipped.
     std::int64_t operator()(const Byte* p, const Byte* end, bool last, std::int64_t most) {
         std::int64_t count = 0;
         for (const Byte* newline = nullptr; p != end && count < most; p = newline == end ? end : newline + 1) {
@@ -52,7 +52,8 @@ private:
     using Scope = std::size_t;  // a path
     static constexpr Scope ROOT = 0;
 
-    // Rows have their keys in one order, mostly: a key is compared with the one that stood there in the row before.
+    // Most rows have their keys in one order: a key is first compared with the key at this position of the previous
+    // row.
     struct Known {
         Scope object;
         Scope scope;
@@ -90,12 +91,12 @@ private:
         count(scope, false, spelled(value), position);
         return true;
     }
-    // A key has its place also where its value is null.
+    // A key keeps its position also if its value is null.
     void count_missing(Scope scope, std::ptrdiff_t position) {
         if (position == NOT_IN_ARRAY && entry_of_ == ROOT) column_of(scope);
     }
 
-    // Objects of an array count as what their values are, under the name of the array.
+    // Objects of an array count with their values, under the name of the array.
     bool open_object(Scope& scope, std::ptrdiff_t position) {
         if (position == NOT_IN_ARRAY) return true;
         entry_of_ = scope;

@@ -1,5 +1,4 @@
-// The bytes between the values of an object: most rows of a file have the same ones, and then only the values have to
-// be looked at.
+// The bytes between the values of an object. Most rows of a file have equal ones, and then only the values are parsed.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +18,21 @@
 
 namespace ftprl {
 
-// What became of a row that was read by its shape: it is whole, or it was refused, or it has another shape.
+// The result of reading a row by its shape: read, refused, or of another shape.
 enum class ShapeRead : std::uint8_t { whole, refused, other };
 
 template <class Node>
 class JsonShape {
 public:
-    // What stands in front of a value, from the end of the one before, and the key it belongs to; null behind the last.
+    // The bytes before a value, from the end of the previous one, and the key of the value; null after the last.
     struct Step {
         Node* node;
         std::string before;
-        // Where a text of the key is a category and nothing else: how the names begin, and their group.
+        // If a text of the key can only be a category: the beginning of the names, and their group.
         const Prefix* beginning = nullptr;
         std::uint32_t group = 0;
 
-        // Whether it stands at p. Bytes up to `limit` may be read.
+        // True if the bytes match at p. Bytes up to `limit` may be read.
         bool is_at(const Byte* p, const Byte* end, const Byte* limit) const noexcept {
             const std::size_t size = before.size();
             if (static_cast<std::size_t>(end - p) < size) return false;
@@ -50,8 +49,8 @@ public:
             return std::memcmp(p, before.data(), size) == 0;
         }
 
-        // The same where 16 bytes at p may be read in any case, and p is at most the end of the line: what stands in
-        // front of a value has a quote or a brace in it, so that it does not match beyond.
+        // True if the bytes match at p, for p at most at the end of the line with 16 readable bytes: the bytes contain
+        // a quote or a brace, so they cannot match beyond the line.
         FTPRL_INSIDE bool is_inside(const Byte* p, const Byte* end, const Byte* limit) const noexcept {
 #if defined(FTPRL_SSE2)
             if (mask_ != 0) {
@@ -64,17 +63,15 @@ public:
             return is_at(p, end, limit);
         }
 
-        // The text behind the quote at p - 1, up to its closing quote; false where it has escapes, is not closed before
-        // `end`, or is not in UTF-8. Bytes up to `limit` may be read.
-        //
-        // Where the next step begins is known when the closing quote was found, which takes long if every step has to
-        // wait for it. So a text is taken to be as long as that of the row before, as most are where all are, and the
-        // processor goes on while it finds out; where they differ, the guess is given up.
+        // Returns the text after the quote at p - 1, up to its closing quote; false if it has escapes, is not closed
+        // before `end`, or is not UTF-8. Bytes up to `limit` may be read. The next step starts where the closing quote
+        // is found, and waiting for that makes each step slow. So the text is assumed to be as long as in the previous
+        // row, and the processor continues speculatively; if the lengths differ, the assumption is dropped.
         FTPRL_INSIDE bool text_at(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
             if (limit - p < 16) return long_text_at(p, end, limit, out);
             return text_inside(p, end, limit, out);
         }
-        // The same where 16 bytes may be read in any case.
+        // Returns the text if 16 bytes may be read in any case.
         FTPRL_INSIDE bool text_inside(const Byte* p, const Byte* end, const Byte* limit, Field& out) noexcept {
 #if defined(FTPRL_SSE2)
             const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -116,7 +113,7 @@ public:
     private:
         static constexpr int DOUBT = 16;  // texts of one length before the next is taken to have it, too
 
-        // A number that the compiler does not know anything about: it must not replace the guess by what was found.
+        // A number that the compiler cannot see through, so that it does not replace the guess by the result.
         static unsigned unrelated(unsigned number) noexcept {
 #if defined(__GNUC__)
             __asm__("" : "+r"(number));
@@ -141,8 +138,8 @@ public:
     void forget() noexcept { steps_.clear(); }
     std::vector<Step>& steps() noexcept { return steps_; }
 
-    // Learns it from [p, end), a good object with `count` keys, those of objects within it too. False, and nothing is
-    // known, where a value is an array.
+    // Learns the shape of [p, end), a valid object with `count` keys, including those of nested objects. False, with
+    // nothing learned, if a value is an array.
     bool learn(const Byte* p, const Byte* end, Node* const* keys, std::size_t count) {
         steps_.clear();
         std::size_t key = 0;
@@ -183,7 +180,7 @@ public:
     ShapeRead read(const Byte* p, const Byte* eol, const Byte* end, Reader& reader, JoinedFeatures& joined) {
         joined.begin(steps_.size(), eol, end);
         const bool is_inside = end - eol > 16;  // 16 bytes behind any byte of the line may be read
-        // Whether the value that was met counts; then features that wait are added before its own.
+        // True if the value counts; then the collected features are added before its own.
         const auto counts = [&](auto scope) {
             if (reader.skips(scope)) return false;
             if (reader.may_add(scope)) joined.flush();
@@ -237,7 +234,7 @@ private:
         return static_cast<std::size_t>(end - p) >= size && std::memcmp(p, word, size) == 0;
     }
 
-    // From the opening quote to behind the closing one.
+    // Skips a text from its opening quote to behind the closing one.
     static const Byte* behind_text(const Byte* p, const Byte* end) noexcept {
         for (++p; p != end && *p != '"'; ++p) {
             if (*p == '\\' && end - p > 1) ++p;

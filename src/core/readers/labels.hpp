@@ -1,5 +1,5 @@
-// What a label becomes: a number as it stands, +1 and -1 for a loss with two classes, or with several classes a number
-// as it stands and a code for any other text.
+// The conversion of labels: a number unchanged, +1 and -1 for a loss with two classes, or with several classes a number
+// unchanged and a code for any other text.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace ftprl {
 
 inline constexpr double MISSING = std::numeric_limits<double>::quiet_NaN();
 
-// At most 40 bytes of the text that was read, in quotes: a message stays one line.
+// At most 40 bytes of the text, in quotes, so that a message stays on one line.
 inline std::string quoted(const Byte* p, const Byte* end) {
     const bool cut = end - p > 40;
     return "'" + std::string(p, cut ? p + 37 : end) + (cut ? "...'" : "'");
@@ -46,11 +46,12 @@ public:
         if (parse_number(p, p + positive_.size(), target_) != Parsed::ok) target_ = MISSING;
     }
 
-    // What counts as -1 under `sign`: 0 or -1 once it is known, 1 before.
+    // The negative label under `sign`: 0 or -1 once it is known, 1 before.
     double negative() const noexcept { return negative_; }
     void set_negative(double y) noexcept { negative_ = y; }
 
-    // The label in [p, end), of one byte or more, if it is what most are: 1, and then -1 or 0. No number is parsed.
+    // Reads the label in [p, end), of at least one byte, if it is one of the frequent ones: 1, then -1 or 0. No number
+    // is parsed.
     bool usual(const Byte* p, const Byte* end, double& y) const noexcept {
         if (kind == Kind::classes && end - p == 1 && *p >= '0' && *p <= '9') {
             y = *p - '0';
@@ -67,8 +68,8 @@ public:
         return true;
     }
 
-    // The label in [p, end), without blanks around; NaN when there is none. False, with the reason, when it is none of
-    // those expected.
+    // Reads the label in [p, end), without surrounding blanks; NaN if there is none. False, with the reason, for an
+    // unexpected label.
     bool read(const Byte* p, const Byte* end, double& y, Fault& fault) {
         if (p == end) {
             y = MISSING;
@@ -90,13 +91,13 @@ public:
         return kind == Kind::number || sign(p, end, y, fault);
     }
 
-    // The texts that codes of classes stood for since the last call.
+    // The texts behind class codes since the last call.
     std::vector<std::pair<double, std::string>> take_texts() {
         std::vector<std::pair<double, std::string>> texts(texts_.begin(), texts_.end());
         texts_.clear();
         return texts;
     }
-    // No number of a label is as large as a code.
+    // No numeric label is as large as a code.
     static bool is_code(double y) noexcept { return y >= FIRST_CODE; }
 
 private:

@@ -42,9 +42,9 @@ protected:
     }
 
 private:
-    // Pairs `id:1` of up to eight digits, each with a blank behind it: most of many rows. Returns how many there are;
-    // `from` is then where the next pair begins, and `delimiter` the delimiter behind its id. Kept apart from the rest,
-    // which would take the registers away from it.
+    // Reads pairs `id:1` of up to eight digits, each followed by a blank, which most rows consist of. Returns their
+    // number; `from` is then the start of the next pair, and `delimiter` the delimiter after its id. A separate
+    // function, because inlining it would take registers from the rest.
 #if defined(__GNUC__)
     __attribute__((noinline))
 #endif
@@ -57,7 +57,7 @@ private:
         for (;;) {
             const std::size_t colon = *next;
             std::uint32_t id = 0;
-            // The delimiter behind the colon is then the blank.
+            // The delimiter after the colon is then the blank.
             if (colon + 2 >= last || (detail::load4(base + colon) & 0xffffff) != one) break;
             if (!parse_whole(base + at, colon - at, id) || id >= cells) break;
             *out++ = id;
@@ -69,8 +69,8 @@ private:
         return static_cast<std::size_t>(out - first);
     }
 
-    // All pairs of a row without a fault, from delimiter to delimiter; false when `parse_pair` must read them. No byte
-    // at eol is a colon.
+    // Reads all pairs of a row without a fault, from delimiter to delimiter; false if `parse_pair` must read them. No
+    // byte at or after eol is a colon.
     bool parse_fast(const Byte* p, const Byte* eol, const Byte* end) {
         if (!index_.cover(p, eol, end)) return false;
         const Byte* const base = index_.base();
@@ -122,7 +122,7 @@ private:
         return colon - p == 3 && p[0] == 'q' && p[1] == 'i' && p[2] == 'd';
     }
 
-    // One id:value; returns its end, null when it is bad.
+    // Reads one id:value; returns its end, or null if it is bad.
     const Byte* parse_pair(const Byte* p, const Byte* eol, const Byte* end) {
         const Byte* colon = token(p, eol, end);
         const Byte* stop = colon;

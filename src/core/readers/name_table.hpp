@@ -1,4 +1,4 @@
-// All names of a model by their hashes, in the order of their first rows, as long as they fit into a budget of bytes.
+// All names of a model with their hashes, in the order of their first rows, within a budget of bytes.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@
 
 namespace ftprl {
 
-// Numbers that are added one by one. Growing a large block moves its pages, without a copy and without new pages; a
-// block that somebody looks at stays where it is.
+// A growing array of numbers. A large block grows by moving its pages, without a copy; a block with a view stays in
+// place.
 template <class T>
 class GrowingList {
 public:
-    // There will hardly be more than `most`.
+    // `most` is the expected maximum.
     explicit GrowingList(std::size_t most) : most_(most) {}
 
-    // What is there now, as long as the view lasts.
+    // The current content, for the lifetime of the view.
     class View {
     public:
         const T* data() const noexcept { return block_ == nullptr ? nullptr : static_cast<const T*>(block_->data()); }
@@ -44,7 +44,7 @@ public:
         reserve(1);
         data_[view_.size_++] = value;
     }
-    // So many more, which the caller has to write.
+    // Appends this many entries, which the caller must write.
     T* extend(std::size_t count) {
         reserve(count);
         T* const added = data_ + view_.size_;
@@ -94,27 +94,27 @@ public:
 
     std::uint64_t budget() const noexcept { return budget_; }
     std::uint64_t bytes() const noexcept { return text.size() + OVERHEAD * hashes.size(); }
-    // Names of products, of which there may be more than of anything else, may take this part of the budget.
+    // The part of the budget that names of products may use, because there may be very many of them.
     std::uint64_t product_budget() const noexcept { return budget_ / 4; }
     std::uint64_t product_bytes() const noexcept { return product_bytes_; }
-    // Whether a name did not fit: none is added after it, and of products none after the first that did not fit.
+    // True if a name did not fit. No name is added after it, and no product after the first product that did not fit.
     bool is_full() const noexcept { return is_full_; }
     bool are_products_full() const noexcept { return are_products_full_; }
     void set_full() noexcept { is_full_ = true; }
-    // That of a table that was saved; false when it cannot be.
+    // Restores the size of the product names of a saved table; false if it is not valid.
     bool set_products(std::uint64_t bytes, bool are_full) noexcept {
         product_bytes_ = bytes;
         are_products_full_ = are_full;
         return bytes <= this->bytes() && bytes <= product_budget();
     }
 
-    // The rows of the first name that does not fit, and of the first of a product.
+    // The rows of the first name that does not fit, and of the first product that does not.
     struct FullRows {
         std::size_t any;
         std::size_t product;
     };
 
-    // Adds the names first met in rows [from, to) of a batch, and returns where they do not fit, or `to`.
+    // Adds the names first seen in rows [from, to) of a batch, and returns the row at which they do not fit, or `to`.
     FullRows add(const NewNames& names, std::size_t from, std::size_t to) {
         FullRows full{to, to};
         const std::size_t end = names.first_of(to);
@@ -137,7 +137,7 @@ public:
         if (!is_full_) push(hash, name, size);
         return !is_full_;
     }
-    // The same for that of a product.
+    // Adds the name of a product, unless it is known; false if it does not fit.
     bool add_product(std::uint64_t hash, const Byte* name, std::size_t size) {
         if (has_name(hash)) return true;
         const std::uint64_t bytes = product_bytes_ + OVERHEAD + size;
@@ -154,7 +154,7 @@ public:
         return true;
     }
 
-    // Where the text of each name ends. Made when it is asked for: only somebody who looks at names needs it.
+    // The end of the text of each name, computed on demand because few callers need it.
     const std::vector<std::uint64_t>& ends() const {
         std::uint64_t end = ends_.empty() ? 0 : ends_.back();
         for (std::size_t i = ends_.size(); i < sizes.size(); ++i) ends_.push_back(end += sizes[i]);
@@ -173,7 +173,7 @@ private:
         if (named_.is_allocated()) named_.add(slots_(hash));
     }
 
-    // How many things of so many bytes each fit into a budget that is not too large to have addresses for all of it.
+    // The number of entries of this size that fit into a budget, limited to addressable memory.
     static std::size_t most_of(std::uint64_t budget, std::size_t bytes) noexcept {
         constexpr std::uint64_t MOST = std::uint64_t{1} << 26;
         return static_cast<std::size_t>((budget < MOST ? budget : MOST) / bytes);

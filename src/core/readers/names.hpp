@@ -1,4 +1,4 @@
-// The feature hash of names that stand inside a longer text: the same numbers as in hash.hpp, with fewer branches.
+// The feature hash of names inside a longer text: the numbers of hash.hpp, with fewer branches.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace ftprl {
 
 namespace detail {
 
-// fold(a, K1), whose two halves stay in registers: GCC puts a 128-bit product into memory and takes it out again.
+// fold(a, K1) with both halves in registers; GCC would store a 128-bit product in memory and load it again.
 inline std::uint64_t fold_k1(std::uint64_t a) noexcept {
 #if defined(__GNUC__) && defined(__x86_64__)
     std::uint64_t low = 0, high = 0;
@@ -24,8 +24,8 @@ inline std::uint64_t fold_k1(std::uint64_t a) noexcept {
 #endif
 }
 
-// The last 0..7 bytes of a name as a zero-filled block. Away from the end of the text, eight bytes are read and
-// those that follow the name are cleared: lengths differ from name to name, and a branch on them is often wrong.
+// The last 0..7 bytes of a name as a zero-filled block. Unless the text ends nearby, eight bytes are read and the
+// surplus is cleared: lengths vary from name to name, and a branch on them is often mispredicted.
 inline std::uint64_t load_rest(const Byte* p, std::size_t rest, const Byte* end) noexcept {
     if (end - p >= 8) return load8(p) & ((std::uint64_t{1} << (8 * rest)) - 1);
     return rest == 0 ? 0 : load_tail(p, rest);
@@ -52,7 +52,7 @@ inline constexpr std::uint64_t LOW_BYTES[] = {
 
 namespace detail {
 
-// What counts of the first and of the second eight bytes of a name of n bytes, for n up to 16.
+// Masks for the first and the second eight bytes of a name of n bytes, for n up to 16.
 struct Blocks16 {
     std::uint64_t first[17] = {};
     std::uint64_t second[17] = {};
@@ -67,8 +67,8 @@ inline constexpr Blocks16 BLOCKS16{};
 
 }  // namespace detail
 
-// hash_from(start, p, n) for n from 1 to 16; 16 bytes may be read. Both blocks are hashed, and the one that counts is
-// chosen.
+// hash_from(start, p, n) for n from 1 to 16; 16 bytes may be read. Both blocks are hashed, and the right one is
+// selected.
 inline std::uint64_t hash_short(std::uint64_t start, const Byte* p, std::size_t n) noexcept {
     const std::uint64_t one = detail::fold_k1(start ^ (detail::load8(p) & detail::BLOCKS16.first[n]));
     const std::uint64_t two = detail::fold_k1(one ^ (detail::load8(p + 8) & detail::BLOCKS16.second[n]));
@@ -107,12 +107,12 @@ public:
         return detail::mix(h ^ (size_ + n));
     }
 
-    // The same for n from 1 on, quicker where bytes behind may be read.
+    // The hash of the beginning followed by [p, p + n), n >= 1; faster, as bytes behind the text may be read.
     std::uint64_t quick(const Byte* p, std::size_t n, const Byte* end) const noexcept {
         return static_cast<std::size_t>(end - p) >= n + 8 ? inside(p, n) : (*this)(p, n, end);
     }
 
-    // The same for n from 1 on; 8 bytes may be read, and all n and 8 more.
+    // The hash of the beginning followed by [p, p + n), n >= 1; n + 8 bytes may be read.
     FTPRL_INSIDE std::uint64_t inside(const Byte* p, std::size_t n) const noexcept {
         if (n > 8) return (*this)(p, n, p + n + 8);
         const std::uint64_t word = detail::load8(p) & detail::LOW_BYTES[n];
@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    // What of a word does not fit behind the pending bytes.
+    // The part of a word that does not fit behind the pending bytes.
     std::uint64_t above(std::uint64_t word) const noexcept { return word >> 1 >> (63 - shift_); }
 
     std::uint64_t hash_;

@@ -1,4 +1,4 @@
-// The names that the rows of a batch have and rows before did not.
+// The names that first occur in the rows of a batch.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace ftprl {
 
-// Names in the order of their first rows: those that a parser met for the first time.
+// Names in the order of their first rows, as a parser found them.
 class NewNames {
 public:
     NewNames() = default;
@@ -25,13 +25,13 @@ public:
           is_complete_(other.is_complete_),
           are_wanted_(other.are_wanted_) {}
 
-    // No more names are wanted of the parsers that these come from, or none of interactions: there is no space for
-    // them.
+    // Tells the parsers of these names that no more names, or no more names of interactions, are needed, because there
+    // is no space.
     void stop() noexcept { are_wanted_->all.store(false, std::memory_order_relaxed); }
     void stop_products() noexcept { are_wanted_->products.store(false, std::memory_order_relaxed); }
     bool are_wanted() const noexcept { return are_wanted_->all.load(std::memory_order_relaxed); }
     bool are_products_wanted() const noexcept { return are_wanted_->products.load(std::memory_order_relaxed); }
-    // From now on they are wanted as long as those of another parser.
+    // Shares the request for names with another parser.
     void join(const NewNames& other) noexcept { are_wanted_ = other.are_wanted_; }
 
     struct Entry {
@@ -42,7 +42,7 @@ public:
         std::uint64_t begin;           // of its text
     };
 
-    // Whether every name is there that the rows have and none before had, however many were wanted.
+    // True if every new name of the rows is present, even if there was a limit.
     bool is_complete() const noexcept { return is_complete_; }
     void set_complete() noexcept { is_complete_ = true; }
 
@@ -51,7 +51,7 @@ public:
     // The text of a name, `size` bytes.
     const Byte* text_of(const Entry& name) const noexcept { return text_.data() + name.begin; }
 
-    // Writes the name of a feature, that of its group and the text behind it, to the end of the one that is begun.
+    // Appends the name of a feature, its group and its text, to the current name.
     void append(const Feature& feature, const FeatureGroup& group) {
         const std::size_t before = text_.size();
         text_.reserve(std::size_t{group.size} + group.key_size + feature.size + 1);
@@ -76,7 +76,7 @@ public:
         names_.push(Entry{hash, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(size), is_product, begin_});
         begin_ = text_.size();
     }
-    // Adds a name as another object had it; rows must not fall.
+    // Adds a name recorded by another object; rows must not decrease.
     void add(std::uint64_t hash, std::uint32_t row, const Byte* name, std::uint32_t size, bool is_product) {
         const std::size_t begin = text_.size();
         text_.reserve(std::size_t{size} + 1);
@@ -86,7 +86,7 @@ public:
         begin_ = text_.size();
     }
 
-    // The first name of a row or of one behind it.
+    // The first name of a row or of a later one.
     std::size_t first_of(std::size_t row) const noexcept {
         std::size_t low = 0, high = size();
         while (low < high) {
@@ -101,7 +101,7 @@ public:
     }
 
 private:
-    // Most texts are short, and their sizes differ: two reads and writes that overlap take less than a call.
+    // Most texts are short and of different sizes: two overlapping reads and writes are faster than a call.
     static Byte* copy(const Byte* from, std::size_t size, Byte* to) noexcept {
         if (size >= 8 && size <= 16) {
             std::uint64_t first = 0, last = 0;

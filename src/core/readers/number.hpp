@@ -11,7 +11,7 @@
 #include "support/hash.hpp"
 
 #if !defined(__cpp_lib_to_chars)
-// A standard library without floating from_chars: strtod in the "C" locale, on a copy that ends with a zero.
+// For standard libraries without floating from_chars: strtod in the "C" locale, on a zero-terminated copy.
 #include <locale.h>
 #include <stdlib.h>
 #if defined(__APPLE__)
@@ -31,8 +31,8 @@ inline constexpr double TENS[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1
 
 inline bool is_digit(Byte byte) noexcept { return static_cast<unsigned>(byte) - '0' < 10u; }
 
-// Whether a number that no double can hold is too large, rather than too near to zero: the sign of the decimal
-// exponent of its first digit that is not 0. `p` is behind the sign.
+// True if a number outside the range of a double is too large, and not too near to zero: the sign of the decimal
+// exponent of its first nonzero digit. `p` is after the sign.
 inline bool is_too_large(const Byte* p, const Byte* end) noexcept {
     long long magnitude = 0;
     bool point = false, has_digit = false;
@@ -91,7 +91,7 @@ inline Parsed parse_long(const Byte* p, const Byte* end, double& out) {
 
 namespace detail {
 
-// Eight digits as a number, the first in the lowest byte. Neighbours are joined: 1 and 2 digits, 2 and 4, 4 and 8.
+// Eight digits as a number, the first in the lowest byte. Neighbours are combined: 1 and 2 digits, 2 and 4, 4 and 8.
 inline std::uint32_t join_digits(std::uint64_t digits) noexcept {
     digits = 10 * digits + (digits >> 8);
     const std::uint64_t even = (digits & 0x000000ff000000ffu) * 0x000f424000000064u;
@@ -99,8 +99,8 @@ inline std::uint32_t join_digits(std::uint64_t digits) noexcept {
     return static_cast<std::uint32_t>((even + odd) >> 32);
 }
 
-// The high bit of the bytes that are not 0..9; that of the lowest such byte is right, those above it may be
-// wrong when it is 0x8a or more.
+// The high bit of each byte that is not 0..9. The lowest such byte is marked correctly; marks above it may be wrong for
+// bytes from 0x8a on.
 inline std::uint64_t not_digits(std::uint64_t bytes) noexcept {
     return ((bytes + 0x7676767676767676u) | bytes) & 0x8080808080808080u;
 }
@@ -115,8 +115,8 @@ inline bool parse_whole(const Byte* p, std::size_t n, std::uint32_t& out) noexce
     return detail::not_digits(bytes) == 0;
 }
 
-// parse_number for [p, p + n) of up to eight digits and perhaps a sign and a point; false, and `out` as it was, for any
-// other text. Nine bytes may be read.
+// parse_number for [p, p + n) of up to eight digits with an optional sign and point; false, and `out` unchanged, for
+// any other text. Nine bytes may be read.
 inline bool parse_short(const Byte* p, std::size_t n, double& out) noexcept {
     const bool minus = *p == '-';
     p += minus;
@@ -162,7 +162,7 @@ inline Parsed parse_number(const Byte* p, const Byte* end, double& out) {
             out = minus ? -value : value;
             return Parsed::ok;
         }
-        // Behind digits or a point comes an exponent or the end: most text that is no number is known by that.
+        // After digits or a point comes an exponent or the end, which rejects most other text.
         if (q != p && q != end && *q != 'e' && *q != 'E') return Parsed::malformed;
     }
     double value = 0.0;
@@ -171,7 +171,7 @@ inline Parsed parse_number(const Byte* p, const Byte* end, double& out) {
     return parsed;
 }
 
-// Whether [p, end) is a number, the short ones at once. Nine bytes may be read from p on.
+// True if [p, end) is a number; short ones are recognised directly. Nine bytes may be read from p on.
 inline bool read_number(const Byte* p, const Byte* end, double& out) {
     return parse_short(p, static_cast<std::size_t>(end - p), out) || parse_number(p, end, out) == Parsed::ok;
 }

@@ -1,4 +1,4 @@
-// Names of features as a file of batches has them.
+// The format of feature names in a file of batches.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace ftprl {
 
-// A name in a file of batches: its hash, its row and its size; the texts follow all of them.
-// The highest bit of the size marks an interaction, that of their number that none is missing.
+// A name in a file of batches: its hash, its row and its size; all texts follow. The highest bit of the size marks an
+// interaction, the highest bit of their number that none is missing.
 struct PackedName {
     static constexpr std::uint32_t PRODUCT = 0x80000000u;
     static constexpr std::uint64_t COMPLETE = std::uint64_t{1} << 63;
@@ -22,7 +22,7 @@ struct PackedName {
     std::uint32_t size;
 };
 
-// The names of rows [from, to), counted from the first of them.
+// Packs the names of rows [from, to), with rows counted from `from`.
 inline std::string pack_names(const NewNames& names, std::size_t from, std::size_t to) {
     const std::size_t first = names.first_of(from), end = names.first_of(to);
     const std::uint64_t head = (end - first) | (names.is_complete() ? PackedName::COMPLETE : 0);
@@ -38,7 +38,7 @@ inline std::string pack_names(const NewNames& names, std::size_t from, std::size
     return text;
 }
 
-// The names that `pack_names` made bytes of; none when these are not whole.
+// Reads the bytes of `pack_names`; no value if they are incomplete.
 inline std::optional<NewNames> unpack_names(const Byte* data, std::size_t size) {
     std::uint64_t count = 0;
     if (size < sizeof(count)) return {};

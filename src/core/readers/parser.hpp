@@ -1,4 +1,4 @@
-// What all text formats share: rows are read from blocks of bytes until a batch is full or a row is bad.
+// The base of all text formats: rows are read from blocks of bytes until a batch is full or a row is bad.
 #pragma once
 
 #include <cmath>
@@ -42,7 +42,7 @@ struct Problem {
 
 class Parser {
 public:
-    // `index` says which bytes end a token.
+    // `index` holds the bytes that end a token.
     Parser(const Options& options, Labels labels, DelimiterIndex index)
         : rows(Slots(options.dim, options.intercept), options.wide),
           labels_(std::move(labels)),
@@ -74,7 +74,7 @@ public:
 
     bool full() noexcept { return rows.count() >= options_.batch_rows || rows.indices.size() >= options_.batch_values; }
 
-    // What all rows of a run have to agree on: see Labels.
+    // The state of labels that all rows of a run share: see Labels.
     double negative() const noexcept { return labels_.negative(); }
     void set_negative(double y) noexcept { labels_.set_negative(y); }
 
@@ -89,16 +89,16 @@ public:
     Problem first_bad;  // of those left out
     bool keeps_records = false;
 
-    // Where rows were left out since the last call: how many rows of the present batch come before each.
+    // The positions of skipped rows since the last call, as the number of rows of the current batch before each.
     std::vector<std::int64_t> take_left_out() noexcept { return std::exchange(left_out_, {}); }
-    // The text of every row since the last call, good or left out, if it is kept; without line ends.
+    // The text of every row since the last call, read or skipped, if it is kept; without line ends.
     std::vector<std::string> take_records() noexcept { return std::exchange(records_, {}); }
 
 protected:
-    // Reads the row at p and returns where the next one begins; null when the row is not whole.
+    // Reads the row at p and returns the start of the next one; null if the row is incomplete.
     virtual const Byte* row(const Byte* p, const Byte* end, bool last) = 0;
 
-    // A bad row: the reading stops, or the row is left out.
+    // Handles a bad row: reading stops, or the row is skipped.
     void refuse(Fault fault) {
         if (!options_.skip) {
             problem = Problem{line, std::move(fault)};
@@ -109,7 +109,7 @@ protected:
     }
     void refuse(std::string message) { refuse(Fault{std::move(message)}); }
 
-    // Stops for good: where the next row begins is not known.
+    // Stops for good, because the start of the next row is unknown.
     void give_up(Fault fault) { problem = Problem{line, std::move(fault)}; }
 
     void finish(double y, double weight) {
@@ -138,7 +138,7 @@ protected:
     DelimiterIndex index_;
 
 private:
-    // What was read so far, good or bad; a line without any character is neither.
+    // The number of rows read so far, good or bad; a line without any character is neither.
     std::int64_t records() const noexcept { return static_cast<std::int64_t>(rows.count()) + bad; }
 
     void keep_record(const Byte* p, const Byte* next) {
@@ -150,7 +150,7 @@ private:
     std::vector<std::string> records_;
 };
 
-// A format with one row a line.
+// A format with one row per line.
 template <class Base>
 class ByLine : public Base {
 public:

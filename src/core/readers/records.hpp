@@ -1,8 +1,7 @@
-// Records: rows of named values, such as dictionaries, in which any name may be missing.
-//
-// A name has the kind that was set for it, or is read by its value: a number is numeric, anything else a category. A
-// value may be a list, whose elements are read as those of JSON's arrays (see elements.hpp). Labels and weights may
-// also be columns beside the records, bound as those of a frame.
+// Records: rows of named values, such as dictionaries, in which any name may be missing. A name has the kind that was
+// set for it, or its value decides: a number is numeric, anything else a category. A value may be a list, whose
+// elements are read as in JSON's arrays (see elements.hpp). Labels and weights may also be separate columns, bound as
+// in a frame.
 #pragma once
 
 #include <cmath>
@@ -23,14 +22,14 @@ class RecordParser : public FrameParser {
 public:
     using FrameParser::FrameParser;
 
-    // What is known of a name: how its values are read. It stays where it is until the names are set anew, if it lasts.
+    // How the values of a name are read. The object stays in place until the names are set again, if it lasts.
     struct Name {
         ColumnReader reader;
         bool by_value;
         bool lasts;
     };
 
-    // The names whose kind is known; others are read by their values, or else left out.
+    // The names whose kind is known; other values are read by their type, or skipped.
     void set_names(const std::vector<Column>& names, bool reads_others) {
         names_.clear();
         known_elements_.clear();
@@ -44,8 +43,7 @@ public:
         objects_ = names_with_others_inside(names);
     }
 
-    // Whether a name that a record lacks has to be reported: then all known names come first, in their order, as in a
-    // table.
+    // True if a missing name must be reported: then all known names come first, in their order, as in a table.
     bool wants_missing() const noexcept { return marks_missing(); }
 
     // Starts the record of row `at`, of at most `size` values.
@@ -60,13 +58,13 @@ public:
         rows.begin(rest_);
     }
 
-    // Makes space for `count` values more than the record was begun with.
+    // Makes space for `count` more values than announced.
     void expect_more(std::size_t count) {
         rest_ += count;
         rows.reserve(rest_);
     }
 
-    // How the values of a name are read; null when they are left out.
+    // How the values of a name are read; null if they are skipped.
     const Name* find_name(const std::string& name) {
         const auto match = names_.find(name);
         if (match != names_.end()) return &match->second;
@@ -77,36 +75,35 @@ public:
         passing_.assign(1, std::move(fresh));
         return &passing_.front();
     }
-    // Whether the namespace of a name is one that is known; the record is refused if it is not.
+    // True if the namespace of a name is known; otherwise the record is bad.
     bool has_namespace(const std::string& name) {
         const std::string wrong = foreign_namespace(name);
         if (!wrong.empty()) refuse_value(wrong);
         return wrong.empty();
     }
-    // Whether its kind was set.
+    // True if the kind of this name was set.
     bool knows(const std::string& name) const {
         const auto match = names_.find(name);
         return match != names_.end() && !match->second.by_value;
     }
-    // Whether the values of this name, which may be a dict, are left out as a whole.
+    // True if the values of this name, which may be a dict, are skipped as a whole.
     bool ignores(const std::string& name) const {
         const auto match = names_.find(name);
         return match != names_.end() && match->second.reader.kind == Column::Kind::ignore;
     }
 
-    // Whether a dict under this name is a map: the name of a column that has no columns within it, and no others are
+    // True if a dict under this name is a map: a column without nested columns has the name, and no other keys are
     // read.
     bool is_map(const std::string& name) const {
         const auto match = reads_others_ ? names_.end() : names_.find(name);
         return match != names_.end() && makes_features(match->second.reader.kind) && objects_.count(name) == 0;
     }
 
-    // Whether there are columns within others at all, and whether there are some within this name, which is none
-    // itself.
+    // True if any column is nested, and true if some column is nested within this name, which is no column itself.
     bool has_objects() const noexcept { return !objects_.empty(); }
     bool is_object(const std::string& name) const { return objects_.count(name) != 0 && !knows(name); }
 
-    // Refuses several values, such as those of a dict, where the label or the weight is expected.
+    // Reports several values, such as a dict, where the label or the weight is expected.
     bool may_have_several(const std::string& name, const char* what) {
         const auto match = names_.find(name);
         if (match == names_.end() || match->second.by_value || makes_features(match->second.reader.kind)) return true;
@@ -114,7 +111,7 @@ public:
         return false;
     }
 
-    // What is added until `end_list` are elements of a list of `count` values of `name`, which is written `path`.
+    // All additions until `end_list` are elements of a list of `count` values of `name`, which is written `path`.
     void begin_list(const Name& name, const std::string& path, std::size_t count) {
         expect_more(count);
         if (!name.lasts) {
@@ -126,7 +123,7 @@ public:
         if (match == known_elements_.end()) match = known_elements_.emplace(path, elements_of(path)).first;
         elements_ = &match->second;
     }
-    // The next value is the element at this position, or the one with this name.
+    // The next value is the element at this position, or with this name.
     void set_position(std::size_t position) {
         position_ = position;
         has_element_name_ = false;
@@ -143,7 +140,7 @@ public:
         if (is_good_ && !name.by_value && makes_features(name.reader.kind)) missing(name.reader);
     }
 
-    // A value of the record: a number, of which `text()` gives the text where that is needed, or a text alone.
+    // A value of the record: a number, with `text()` as its spelling if that is needed, or a text alone.
     template <class Text>
     void add_number(const Name& name, double value, const Text& text) {
         if (!is_good_) return;
@@ -165,7 +162,7 @@ public:
         if (elements_ != nullptr) {
             is_good_ = add_element(name, field);
         } else if (name.by_value) {
-            // An empty text counts as None, and only names of known columns have a feature where they are missing.
+            // An empty text counts as None; only names of known columns have a feature for missing values.
             if (field.data != field.end) category(name.reader, field, false);
         } else {
             add_field(name.reader, field);
@@ -224,7 +221,7 @@ private:
         add_named(*elements_, element_name(), value);
     }
 
-    // An element that is no number, or one of a column that is not numeric. False when it does not fit.
+    // Adds an element that is not a number, or an element to a column that is not numeric. False if it does not fit.
     bool add_element(const Name& name, const Field& field) {
         const ColumnReader& column = name.reader;
         const Column::Kind kind = name.by_value ? Column::Kind::categorical : column.kind;

@@ -12,7 +12,7 @@ namespace ftprl {
 
 class Repeats {
 public:
-    // Whether a coordinate may occur twice: true when it does, and now and then when it does not.
+    // True if a coordinate may occur twice; a false alarm is possible, a miss is not.
     bool may_repeat(const std::uint32_t* slots, std::size_t size) noexcept {
         std::size_t rising = 1;
         while (rising < size && slots[rising - 1] < slots[rising]) ++rising;
@@ -21,7 +21,7 @@ public:
             seen_.fill(0);
             stamp_ = 1;
         }
-        // Copies: a byte that is written could be part of anything, also of this object.
+        // Local copies: a byte that is written could alias anything, also this object.
         std::uint8_t* const seen = seen_.data();
         const std::uint8_t stamp = stamp_;
         std::array<std::uint32_t, MOST_DOUBTS> doubts;  // where slots are that perhaps occur before, too
@@ -32,7 +32,7 @@ public:
             count += cell == stamp ? 1 : 0;
             cell = stamp;
         }
-        // A long row has a few cells that two coordinates share.
+        // In a long row some coordinates share an entry of the filter.
         if (count >= MOST_DOUBTS) return true;  // not all of them are known
         for (std::size_t i = 0; i < count; ++i) {
             if (is_among(slots, doubts[i], slots[doubts[i]])) return true;
@@ -40,8 +40,8 @@ public:
         return false;
     }
 
-    // Sums repeated coordinates, in order, into the first of them. Slots chosen so that their hashes collide would make
-    // this quadratic: after too many steps the rest is sorted instead, with the same sums in the same order.
+    // Sums repeated coordinates, in order, into the first of them. Slots chosen to collide would make this quadratic:
+    // after too many steps the rest is sorted instead, with equal sums in equal order.
     std::size_t combine(std::uint32_t* slots, double* values, std::size_t size) {
         std::size_t wanted = 64;
         while (wanted < 2 * size) wanted *= 2;
@@ -82,7 +82,7 @@ private:
         return met != 0;
     }
 
-    // The same for entries [0, kept), which are distinct, followed by entries [from, size).
+    // Sums entries [0, kept), which are distinct, followed by entries [from, size).
     static std::size_t combine_sorted(std::uint32_t* slots, double* values, std::size_t size, std::size_t kept,
                                       std::size_t from) {
         for (; from < size; ++from, ++kept) {

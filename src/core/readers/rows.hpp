@@ -48,11 +48,11 @@ public:
         if (log.is_on()) log.begin_row();
         reserve(capacity);
     }
-    // Every value of the current row is 1, and none was written.
+    // Declares that every value of the current row is 1, and that no values were written.
     void set_unit_values() noexcept { row_has_unit_values_ = true; }
-    // Whether every value of every row is 1: they are not written then, and one array of ones serves all batches.
+    // True if every value of every row is 1: they are not written then, and one array of ones serves all batches.
     bool has_unit_values() const noexcept { return has_unit_values_; }
-    // Writes the values that were left out.
+    // Writes the values that were left out so far.
     void write_unit_values() {
         if (!std::exchange(has_unit_values_, false)) return;
         if (wide_) {
@@ -61,22 +61,23 @@ public:
             write_unit_values(narrow_values);
         }
     }
-    // Within the capacity that was asked for.
+    // Adds a feature, within the announced capacity.
     void add(std::uint32_t slot, double value) noexcept {
         row_slots()[size_] = slot;
         row_values()[size_++] = value;
     }
-    // A feature by its hash, with its group and its text: see features.hpp. The text has to last as long as the row.
+    // Adds a feature by its hash, with its group and its text (see features.hpp). The text must last as long as the
+    // row.
     void add(std::uint64_t hash, double value, std::uint32_t group, const Byte* text, std::size_t size) noexcept {
         if (log.is_on()) log.features()[size_] = Feature{hash, text, static_cast<std::uint32_t>(size), group};
         add(slots_(hash), value);
     }
-    // The same for a text that does not last: it is copied if somebody asks for it.
+    // Adds a feature with a temporary text, which is copied if names need it.
     void add_copied(std::uint64_t hash, double value, std::uint32_t group, const Byte* text, std::size_t size) {
         const bool is_asked_for = log.is_on() && log.wants_text(slots_(hash));
         add(hash, value, group, is_asked_for ? log.lasting(text, size) : text, size);
     }
-    // The same by the caller itself, who writes up to as many features as there is capacity and sets the size.
+    // Lets the caller write up to `capacity` features itself and set the size.
     std::uint32_t* row_slots() noexcept { return indices.data() + indices.size(); }
     double* row_values() noexcept { return row_values_.data(); }
     std::size_t size() const noexcept { return size_; }
@@ -91,7 +92,7 @@ public:
         row_values_.reserve(capacity + LANES);
         if (log.is_on()) log.reserve(size_, capacity);
     }
-    // Adds the n-grams of words. False when there are too many.
+    // Adds the n-grams of words. False if there are too many.
     bool add_grams() {
         if (!log.has_grams()) return true;
         const std::size_t most = log.begin_grams(size_);
@@ -106,7 +107,7 @@ public:
         });
         return true;
     }
-    // Adds the products of features that interact. False when there are too many.
+    // Adds the products of interacting features. False if there are too many.
     bool add_products() {
         if (!log.has_interactions()) return true;
         const std::size_t most = log.begin_products(size_);
@@ -139,7 +140,7 @@ public:
         log.each_product(make, make_pairs);
         return true;
     }
-    // Ends a row. False, and no row, when a value is too large for the batch.
+    // Finishes the row; false, and no row, if a value is too large for the batch.
     bool finish(double label, double importance) {
         const std::size_t named = named_ == 0 ? size_ : named_;
         const bool has_names = log.is_recording();
@@ -166,7 +167,7 @@ public:
         if (has_names) log.record(count() - 1);
         return true;
     }
-    // Takes the rows away and keeps their memory.
+    // Removes all rows and keeps their memory.
     void forget() noexcept {
         indices.resize(0);
         narrow_values.resize(0);
@@ -177,7 +178,7 @@ public:
         indptr.resize(1);
         has_unit_values_ = true;
     }
-    // After the arrays were released.
+    // Resets after the arrays were released.
     void clear() {
         has_unit_values_ = true;
         indptr.push(0);
@@ -238,8 +239,7 @@ private:
         return true;
     }
 
-    // Writes the values if none is zero and none near the end of the range; false when one is, or there is no short
-    // cut for the type.
+    // Writes the values if none is zero or near the end of the range; false if one is, or if the type has no fast path.
     bool copy_nonzero(std::size_t, double*) noexcept { return false; }
 #if defined(FTPRL_SSE2)
     bool copy_nonzero(std::size_t n, float* out) noexcept {
@@ -265,7 +265,7 @@ private:
 
     Slots slots_;
     bool wide_;
-    // The current row: its slots stand behind those of the rows before, its values here until they are summed.
+    // The current row: its slots follow the slots of the previous rows; its values stay here until repeats are summed.
     Buffer<double> row_values_;
     std::size_t size_ = 0;
     std::size_t named_ = 0;  // features before its products, which have no names of their own; 0 without products

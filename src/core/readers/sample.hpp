@@ -1,4 +1,5 @@
-// What the first rows say of a column: how many of its cells are numbers, dates, words for true and false, or missing.
+// A sample of the first rows of a column: how many of its cells are numbers, dates, words for true and false, or
+// missing.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 
 namespace ftprl {
 
-// How many different hashes were added.
+// A counter of different hashes.
 class DistinctCounter {
 public:
     void add(std::uint64_t hash) {
@@ -93,7 +94,7 @@ struct ColumnSample {
         example.assign(field.data, field.end - field.data > 40 ? field.data + 40 : field.end);
     }
 
-    // A finite number that its text stands for exactly: no cell of the column may come as text, too.
+    // Adds a finite number that its text represents exactly; no cell of the column may also come as text.
     void add_exact(double number) {
         ++cells;
         std::uint64_t bits = 0;
@@ -102,7 +103,7 @@ struct ColumnSample {
         add_number(true, number);
     }
 
-    // The same cell several times.
+    // Adds one cell several times.
     void add(const Field& cell, std::int64_t times_met) {
         std::int64_t* const counts[] = {&cells, &empty,  &absent, &numbers, &whole,   &booleans, &dates,
                                         &times, &commas, &spaced, &signs,   &slashes, &points};
@@ -114,7 +115,7 @@ struct ColumnSample {
         for (std::int64_t i = 1; i < times_met && values.size() > kept; ++i) values.push_back(values[kept]);
     }
 
-    // A date or time that is no text.
+    // Adds a date or time that is not text.
     void add_instant(std::int64_t seconds) {
         ++cells;
         distinct.add(detail::mix(static_cast<std::uint64_t>(seconds)));
@@ -169,7 +170,7 @@ private:
         if (is_number_with_sign(field)) ++signs;
     }
 
-    // 31/12/2024, 12/31/24, 31.12.2024: which number is the month cannot be told.
+    // 31/12/2024, 12/31/24, 31.12.2024: the month is ambiguous.
     static bool is_slashed_date(const Field& field) {
         std::size_t parts = 0, digits = 0;
         Byte mark = 0;
@@ -206,8 +207,8 @@ private:
     }
 };
 
-// Looks at up to `most` whole rows that have as many fields as there are samples, and at the first `distinct` labels of
-// column number `label`. Returns how many rows it saw.
+// Reads up to `most` whole rows with as many fields as there are samples, and the first `distinct` labels of column
+// number `label`. Returns the number of rows read.
 inline std::int64_t sample_columns(const Byte* p, const Byte* end, bool last, const Dialect& dialect, std::int64_t most,
                                    std::size_t distinct, std::size_t label, std::vector<ColumnSample>& samples) {
     Splitter split(dialect);

@@ -1,7 +1,5 @@
-// Finding the end of a token: the next byte that is one of a few.
-//
-// A search takes the end of the whole buffer, not of the line: sixteen bytes are then read at once for every
-// token but the last ones. No byte at or after `end` is ever read.
+// Finds the end of a token: the next byte that is one of a few. A search is bounded by the end of the whole buffer, not
+// of the line: sixteen bytes are then read at once for all but the last tokens. No byte at or after `end` is ever read.
 #pragma once
 
 #include <array>

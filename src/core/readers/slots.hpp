@@ -1,4 +1,4 @@
-// The cells of a table that hashes land in.
+// The cells of a table that hashes map to.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 
 namespace ftprl {
 
-// Where a hash lands in a table of `dim` cells: its low bits when dim is a power of two, else the high half of
-// hash * dim. With an intercept the last cell is the intercept's alone; a name that lands there takes the cell
-// before it.
+// The cell of a hash in a table of `dim` cells: the low bits if dim is a power of two, else the high half of hash *
+// dim. With an intercept the last cell is reserved for it; a name that maps there takes the cell before it.
 class Slots {
 public:
     Slots(std::uint64_t dim, bool intercept) noexcept
@@ -20,7 +19,7 @@ public:
         if (!power_) slot = detail::fold(hash, dim_) ^ (hash * dim_);
         return static_cast<std::uint32_t>(slot - (slot == kept_ ? 1 : 0));
     }
-    // Whether a slot is the low bits of a hash and nothing else; then `mask` has them.
+    // True if a slot is just the low bits of a hash; then `mask` selects them.
     bool masked() const noexcept { return power_ && !intercept(); }
     std::uint64_t mask() const noexcept { return dim_ - 1; }
     std::uint64_t dim() const noexcept { return dim_; }

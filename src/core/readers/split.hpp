@@ -72,7 +72,7 @@ public:
 private:
     bool is_row_end(const Byte* p, const Byte* end) const { return p == end || *p == '\n'; }
 
-    // The text behind an opening quote; returns what follows the closing one, null when there is none.
+    // Reads the text after an opening quote; returns the position after the closing one, or null if there is none.
     const Byte* quoted_field(const Byte* p, const Byte* end) {
         const Byte* first = p;
         std::string* copy = nullptr;
@@ -108,7 +108,7 @@ inline Field trimmed(Field field) {
     return field;
 }
 
-// Whether a field of a numeric column says that there is no number.
+// True if a field of a numeric column is a spelling of a missing number.
 inline bool is_absent(const Field& field) {
     const auto size = static_cast<std::size_t>(field.end - field.data);
     if (size == 0) return true;

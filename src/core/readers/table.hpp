@@ -1,6 +1,5 @@
-// Tables as text: fields between separators, quoted or not, one row a line (or more, inside quotes).
-//
-// What becomes of a field: see cells.hpp.
+// Tables as text: fields between separators, quoted or not, one row per line (or several lines, inside quotes).
+// cells.hpp converts the fields.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@
 
 namespace ftprl {
 
-// Where the last whole row of [p, end) ends; p when there is none.
+// The end of the last whole row of [p, end); p if there is none.
 inline const Byte* whole_rows(const Byte* p, const Byte* end, const Dialect& dialect) {
     Splitter split(dialect);
     while (p != end && split(p, end, false) != Split::cut) p = split.next;
@@ -31,7 +30,7 @@ public:
           split_(dialect),
           dialect_(dialect) {}
 
-    // What separates the fields of the rows to come.
+    // Sets the separator and the quote of the next rows.
     void set_separator(Byte separator) {
         if (separator == dialect_.separator) return;
         dialect_.separator = separator;
@@ -39,7 +38,7 @@ public:
         index_ = DelimiterIndex(std::array<Byte, 2>{separator, Byte{'\n'}});
     }
 
-    // The columns of the rows to come.
+    // Sets the columns of the next rows.
     void set_columns(const std::vector<Column>& columns) {
         columns_.clear();
         for (const Column& column : columns) columns_.push_back(reader_of(column));
@@ -91,23 +90,23 @@ protected:
     }
 
 private:
-    // Neighbours of one kind: columns [first, end).
+    // A run of neighbouring columns of one kind: columns [first, end).
     struct ColumnRun {
         Column::Kind kind;
         std::size_t first;
         std::size_t end;
     };
 
-    // What a column of categories needs for each cell, close together.
+    // The data that a column of categories needs for each cell, stored compactly.
     struct CategoryReader {
         Prefix with_value;
         std::uint64_t missing_hash;
         std::uint32_t group;
     };
 
-    // Reads the row at p if it is one line without a quote and without a fault, from delimiter to delimiter, and
-    // returns where the next one begins; else null, and nothing has happened. The label comes last: reading it may
-    // settle what counts as -1, and a row with a fault elsewhere may come to that only where the careful path does.
+    // Reads the row at p if it is one line without quotes and faults, from delimiter to delimiter, and returns the
+    // start of the next row; else returns null without effect. The label is read last, because reading it may decide
+    // which label is negative, and a row with a fault elsewhere must not reach it here.
     const Byte* parse_fast(const Byte* p, const Byte* end) {
         if (!has_fast_path_) return nullptr;
         const std::size_t count = columns_.size();
@@ -160,7 +159,7 @@ private:
         return newline + 1;
     }
 
-    // The fields of a run in the parse_fast path; the first begins at `from`.
+    // Reads the fields of a run on the fast path; the first begins at `from`.
     void categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
         const Slots slots = rows.slots();
         if (!slots.masked()) return categories(run, base, delimiters, from, slots);

@@ -10,8 +10,8 @@ namespace ftprl {
 
 inline constexpr std::size_t LONGEST_NUMBER = 32;
 
-// The shortest text that reads back as the same number, at `out`, which has space for LONGEST_NUMBER bytes; returns its
-// end.
+// Writes the shortest text that reads back as an equal number to `out`, which has space for LONGEST_NUMBER bytes;
+// returns its end.
 inline char* write_number(char* out, double value) noexcept {
 #if defined(__cpp_lib_to_chars)
     return std::to_chars(out, out + LONGEST_NUMBER, value).ptr;
@@ -20,7 +20,7 @@ inline char* write_number(char* out, double value) noexcept {
 #endif
 }
 
-// One number a line.
+// Writes one number per line.
 inline std::string number_lines(const double* values, std::size_t count) {
     std::string text(count * LONGEST_NUMBER, '\0');
     char* out = text.data();

@@ -1,4 +1,4 @@
-// Whether bytes are text in UTF-8; most text is ASCII, and that is seen eight bytes at a time.
+// Checks whether bytes are valid UTF-8; eight bytes of ASCII, the most frequent case, are checked at once.
 #pragma once
 
 #include <cstddef>

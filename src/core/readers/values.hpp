@@ -1,5 +1,5 @@
-// Values of typed columns as text, spelled as CSV files spell them: 7, 1.5, 1.0, true. A value that is not there, which
-// among floating-point numbers is NaN, is written as nothing.
+// Values of typed columns as text, spelled as in CSV files: 7, 1.5, 1.0, true. A missing value, which for
+// floating-point numbers is NaN, is empty.
 #pragma once
 
 #include <charconv>
@@ -38,7 +38,7 @@ char* write_shortest(char* out, T value, bool scientific) noexcept {
     return std::to_chars(out, out + LONGEST_VALUE, value, format).ptr;
 }
 #else
-// A standard library without floating to_chars: as many digits as are needed to read the same number back.
+// For standard libraries without floating to_chars: as many digits as are needed to read back an equal number.
 template <class T>
 char* write_shortest(char* out, T value, bool scientific) noexcept {
     int digits = 0;
@@ -54,8 +54,8 @@ char* write_shortest(char* out, T value, bool scientific) noexcept {
 
 }  // namespace detail
 
-// As Python, pandas and Polars write it: the shortest digits that read back as the same number, with a point or an
-// exponent.
+// Spells a number as Python, pandas and Polars do: the shortest digits that read back as an equal number, with a point
+// or an exponent.
 template <class T>
 char* write_value(char* out, T value) noexcept {
     if (std::isnan(value)) return out;

@@ -93,7 +93,7 @@ private:
         return true;
     }
 
-    // All features of a row without a fault, from delimiter to delimiter; false when `parse_names` must read them.
+    // Reads all features of a row without a fault, from delimiter to delimiter; false if `parse_names` must read them.
     bool parse_fast(const Byte* bar, const Byte* eol, const Byte* end) {
         if (!index_.cover(bar, eol, end)) return false;
         if (!rows.log.is_on()) return read_features(bar, eol, NoFeatures{});
@@ -113,9 +113,9 @@ private:
         std::uint32_t operator()(std::uint64_t hash) const noexcept { return static_cast<std::uint32_t>(hash) & mask; }
     };
 
-    // Names of up to 16 bytes without a value, each with a blank behind it: most of most rows. Returns how many there
-    // are; `from` is then where the next name begins, and `delimiter` the delimiter behind it. Kept apart from the
-    // rest, which would take the registers away from it.
+    // Reads names of up to 16 bytes without a value, each followed by a blank, which most rows consist of. Returns
+    // their number; `from` is then the start of the next name, and `delimiter` the delimiter after it. A separate
+    // function, because inlining it would take registers from the rest.
     template <class Slot, class Log>
 #if defined(__GNUC__)
     __attribute__((noinline))
@@ -143,8 +143,8 @@ private:
         return static_cast<std::size_t>(out - first);
     }
 
-    // No byte at eol is a bar or a colon: it is a blank or the end of a line. Values are written from the first one on
-    // that is not 1; most rows have none.
+    // No byte at or after eol is a bar or a colon. Values are written from the first that is not 1; most rows have
+    // none.
     template <class Slot, class Log>
     bool features(const Byte* bar, const Byte* eol, const Slot slot, Log& log) {
         const Byte* const base = index_.base();
@@ -211,7 +211,7 @@ private:
         return true;
     }
 
-    // The features behind a bar, up to the next bar or the end of the line; null when one is bad.
+    // Reads the features after a bar, up to the next bar or the end of the line; null if one is bad.
     const Byte* parse_names(const Byte* p, const Byte* eol, const Byte* end) {
         std::uint64_t start = seed_start_;
         double scale = 1.0;
@@ -257,7 +257,7 @@ private:
         return FeatureGroup{p, static_cast<std::uint32_t>(end - p), static_cast<Byte>(end == p ? 0 : '^')};
     }
 
-    // The number behind the colon of the token at p; returns the token's end, null when it is bad.
+    // Reads the number after the colon of the token at p; returns the token's end, or null if it is bad.
     const Byte* parse_value(const Byte* p, const Byte* colon, const Byte* eol, const Byte* end, double& out) {
         const Byte* first = colon + 1;
         const Byte* stop = clip(word_(first, end), eol);

@@ -1,5 +1,5 @@
-// Whole rows of a part of a file, read and parsed through a window that stays in the cache: a copy of a large block
-// would go out to memory and come back.
+// Whole rows of a part of a file, read and parsed through a window that stays in the cache; a large block would be
+// copied to memory and back.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ public:
     static constexpr int SHORTER = -1;  // an error: the file ends before the part does
     static constexpr std::size_t USUAL = std::size_t{1} << 17;
 
-    // It grows for a row that does not fit.
+    // The window grows for a row that does not fit.
     explicit Window(std::size_t size = USUAL) : bytes_(size) {}
 
     // The part [from, to) of an open file; its rows are whole.
@@ -31,7 +31,7 @@ public:
         error = 0;
     }
 
-    // Feeds the parser until its batch is full, or it stops; false when nothing is left or the reading failed.
+    // Feeds the parser until its batch is full, or it stops; false if no bytes are left or reading failed.
     bool feed(Parser& parser) {
         for (;;) {
             const bool last = at_ == to_;
@@ -44,7 +44,7 @@ public:
     int error = 0;  // of the system, or SHORTER
 
 private:
-    // Keeps what was not parsed and reads more behind it.
+    // Keeps the unparsed bytes and reads more after them.
     bool refill() {
         size_ -= begin_;
         std::memmove(bytes_.data(), bytes_.data() + begin_, size_);

@@ -1,7 +1,6 @@
-// The words of a text: runs of letters, digits and '_', lower-cased character by character.
-//
-// The tables are those of one version of Unicode, so that a model reads a text alike on every machine. Bytes that
-// are not UTF-8 separate words.
+// The words of a text: runs of letters, digits and '_', lower-cased character by character. The tables belong to one
+// version of Unicode, so that a model reads a text identically on every machine. Bytes that are not UTF-8 separate
+// words.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@ namespace ftprl {
 
 namespace detail {
 
-// The character at p, and p behind it; 0 for a byte that begins none.
+// The character at p, moving p behind it; 0 for an invalid byte.
 inline std::uint32_t decode(const Byte*& p, const Byte* end) noexcept {
     const std::uint32_t lead = *p++;
     if (lead < 0x80) return lead;

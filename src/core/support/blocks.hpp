@@ -1,5 +1,5 @@
-// Memory that is handed away and comes back. A batch follows a batch of much the same size: one that was given back
-// serves the next, where new pages from the system would cost as much as a good part of the reading.
+// A pool of memory blocks. A batch follows a batch of similar size: reusing a returned block is much cheaper than new
+// pages from the system, which cost a large part of the reading time.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 #include <malloc.h>
 #endif
 
-// Under AddressSanitizer each block is one of malloc's, so that it sees what is read beyond it.
+// Under AddressSanitizer each block comes from malloc, so that reads beyond it are detected.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 #include <sys/mman.h>
 #if defined(MADV_HUGEPAGE)
@@ -25,20 +25,20 @@ namespace ftprl {
 
 class Blocks {
 public:
-    // Never destroyed: arrays may come back after everything else is gone.
+    // Never destroyed: arrays may be returned after all other objects are gone.
     static Blocks& shared() {
         static Blocks& blocks = *new Blocks;
         return blocks;
     }
 
-    // At least `size` bytes; size_of says how many.
+    // A block of at least `size` bytes; size_of returns its actual size.
     void* take(std::size_t size) {
         if (size >= SMALL) {
             const std::lock_guard<std::mutex> lock(mutex_);
             std::size_t best = count_;
             for (std::size_t i = 0; i < count_; ++i) {
                 const std::size_t match = kept_[i]->size;
-                // Of equals the last one that came back, of which more is in the cache.
+                // Among equal blocks the one returned last, because more of it is in the cache.
                 if (match >= size && match / 4 <= size && (best == count_ || match <= kept_[best]->size)) best = i;
             }
             if (best != count_) return remove(best) + 1;
@@ -68,7 +68,7 @@ public:
         std::free(head);  // no block of a slab is as small, or as large
     }
 
-    // Give all but the blocks used last back to the system: nothing is read for a while.
+    // Returns all blocks but the recently used ones to the system, because no reading will follow for a while.
     void trim() noexcept {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
@@ -82,11 +82,11 @@ public:
 private:
     static constexpr std::size_t SMALL = std::size_t{1} << 14;  // below this malloc does as well
     static constexpr std::size_t MOST = std::size_t{1} << 26;   // bytes kept at most
-    // A program that trains again needs a few blocks at once: their first use takes longer than to read them.
+    // A program that trains again needs a few blocks at once; their first use takes longer than reading them.
     static constexpr std::size_t MOST_AFTER_TRIM = std::size_t{1} << 24;
 
-    // Blocks of some size are cut from slabs of huge pages: the first use of a small page takes the system as long as
-    // it takes to parse a few hundred cells, and a command that reads a million rows uses tens of thousands of them.
+    // Blocks of some sizes are cut from slabs of huge pages: the first use of a small page takes the system as long as
+    // parsing a few hundred cells, and a command that reads a million rows uses tens of thousands of such pages.
     static constexpr std::size_t SLAB = std::size_t{1} << 23;  // bytes, four huge pages
     static constexpr std::size_t HUGE_PAGE = std::size_t{1} << 21, SMALL_PAGE = 4096, LINE = 64;
     static constexpr std::size_t LEAST_OF_SLAB = std::size_t{1} << 16;  // what is smaller uses few pages
@@ -105,7 +105,7 @@ private:
         Slab* slab;  // null where malloc gave it
     };
 
-    // A block of the current slab, or of a new one; null where there are none.
+    // A block of the current slab, or of a new one; null if there are none.
     Head* cut([[maybe_unused]] std::size_t size) {
 #if defined(FTPRL_SLABS)
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -130,7 +130,7 @@ private:
 #endif
     }
 
-    // Gives a block back to the system: its pages at once, their addresses with the last block of the slab.
+    // Returns a block to the system: its pages at once, their addresses with the last block of the slab.
     void let_go(Head* head) noexcept {
         if (head->slab == nullptr) return std::free(head);
 #if defined(FTPRL_SLABS)

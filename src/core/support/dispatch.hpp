@@ -1,4 +1,4 @@
-// Which instruction set the core uses. All kernels, which are compiled several times, ask here, so that one choice
+// The instruction set that the core uses. All kernels, which are compiled several times, ask here, so that one choice
 // holds for all.
 #pragma once
 
@@ -9,7 +9,7 @@
 #define FTPRL_INSIDE inline
 #endif
 
-// A function for AVX2 in a file for all processors; what is to use AVX2 with it has to be inside.
+// Marks an AVX2 function in a file for all processors; functions it calls must be inlined to use AVX2.
 #if defined(FTPRL_X86)
 #define FTPRL_AVX2 __attribute__((target("avx2")))
 #endif
@@ -21,8 +21,8 @@ enum class InstructionSet { portable, sse2, avx2 };
 // The best that this processor has, unless another one was chosen.
 InstructionSet instruction_set() noexcept;
 
-// Choose one for everything made from now on, in tests and benchmarks: "avx2", "sse2", "portable", or "" for the best.
-// False, and no change, when the name is unknown or the processor lacks it.
+// Chooses one for all later objects, in tests and benchmarks: "avx2", "sse2", "portable", or "" for the best. False,
+// without a change, if the name is unknown or the processor lacks it.
 bool use_instruction_set(const char* name) noexcept;
 
 }  // namespace ftprl

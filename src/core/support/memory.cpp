@@ -65,7 +65,7 @@ void Memory::use_small_pages() {
 void Memory::clear(std::size_t from, std::size_t to) {
     auto* const data = static_cast<unsigned char*>(data_);
 #if defined(__linux__)
-    // Pages that are given back are zero when they are used again.
+    // Pages that were returned are zero when they are used again.
     const std::size_t page = (from + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     if (size_ >= HUGE_PAGE && page < to && madvise(data + page, size_ - page, MADV_DONTNEED) == 0) to = page;
 #endif
@@ -102,7 +102,7 @@ bool GrowingMemory::reserve(std::size_t bytes) noexcept {
     if (block == nullptr) return false;  // addresses are scarce here: it grows step by step
     void* const first = aligned(block, HUGE_PAGE);
 #if defined(MADV_HUGEPAGE)
-    // Hundreds of small pages take longer to be there than a large one; what is small stays on small ones.
+    // The first use of hundreds of small pages takes longer than that of a large one; small blocks stay on small pages.
     madvise(static_cast<unsigned char*>(first) + HUGE_PAGE, whole - HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     if (size_ != 0) std::memcpy(first, data_, size_);

@@ -1,4 +1,4 @@
-// Zeroed memory for a table: aligned, on huge pages where the system has them, and taken up only when touched.
+// Zeroed memory for a table: aligned, on huge pages if the system has them, and allocated only when touched.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ public:
     void* data() const { return data_; }
     std::size_t size() const { return size_; }
 
-    // Use small pages from now on: for a large table of which only a few scattered cells are needed, each of which
-    // would take up a whole huge page. A copy of this memory uses them too.
+    // Uses small pages from now on: for a large table of which only a few scattered cells are needed, each of which
+    // would occupy a whole huge page. A copy of this memory uses them too.
     void use_small_pages();
 
-    // Set the bytes from `from` to `to` to zero again, and give them back where the system can take them.
+    // Sets the bytes from `from` to `to` to zero, and returns them to the system if it supports that.
     void clear(std::size_t from, std::size_t to);
 
-    // Take over the first `size` bytes of another; what is zero there is not touched here.
+    // Copies the first `size` bytes of another memory; zero bytes are not touched here.
     void copy_from(const Memory& other, std::size_t size);
 
 private:
@@ -33,9 +33,9 @@ private:
     bool has_small_pages_ = false;
 };
 
-// Memory that grows and keeps its content. Where the system can, a large block has addresses for `most` bytes from the
-// start, on huge pages and taken up only when touched, so that it stays where it is; beyond that it is copied once, and
-// then its pages are moved without a copy. What is new is not set to zero.
+// Memory that grows and keeps its content. If the system supports it, a large block reserves addresses for `most`
+// bytes, on huge pages that are allocated only when touched, so that it stays in place; beyond that it is copied once,
+// and then its pages are moved without a copy. New bytes are not set to zero.
 class GrowingMemory {
 public:
     explicit GrowingMemory(std::size_t most = 0) : most_(most) {}

@@ -1,8 +1,7 @@
-// The lock of a learner's state: one thread changes it, or several read it. Whoever waits to change it comes before
-// those who come to read it later, so that a stream of predictions cannot keep learning from going on.
-//
-// A thread may take it again while it has it, as saving does, which reads the state part by part; to change the state
-// while only reading it is refused, since two threads that try would wait for each other.
+// The lock of a learner's state: one thread changes it, or several read it. Waiting writers come before later readers,
+// so that a stream of predictions cannot block learning. A thread may take the lock again while it holds it, as saving
+// does, which reads the state part by part. A reader that wants to write is refused, because two such threads would
+// wait for each other.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +17,13 @@ enum class Entry { entered, occupied, refused };
 
 class StateLock {
 public:
-    // At once or not at all.
+    // Takes the lock at once or not at all.
     Entry try_enter(Access access) {
         const std::lock_guard<std::mutex> guard(mutex_);
         return enter(access);
     }
 
-    // May wait; false when the thread reads and wants to change.
+    // Takes the lock, possibly waiting; false if this thread is reading and wants to write.
     bool wait_and_enter(Access access) {
         std::unique_lock<std::mutex> guard(mutex_);
         Entry entry = enter(access);
@@ -37,7 +36,7 @@ public:
         return entry == Entry::entered;
     }
 
-    // False when this thread has not entered.
+    // False if this thread does not hold the lock.
     bool leave() {
         const std::lock_guard<std::mutex> guard(mutex_);
         const std::thread::id self = std::this_thread::get_id();

@@ -1,4 +1,4 @@
-"""Other algorithms with the same interface as FTPRL; its bounds do not apply to them."""
+"""Other algorithms with FTPRL's interface; FTPRL's bounds do not apply to them."""
 
 from ftprl.baselines.adagrad import AdaGrad, AdaGradDual
 from ftprl.baselines.adaptive import AdaptiveDescent, PerCoordinateDescent, ProximalDescent

@@ -21,7 +21,7 @@ PSD = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaGradState(LearnerState):
-    """`G` = the sum of g_i², or of the outer products g gᵀ with a full matrix."""
+    """The state of `AdaGrad`: `G` is the sum of g_i² or, with a full matrix, of the outer products g gᵀ."""
 
     G: PSD
 
@@ -29,10 +29,15 @@ class AdaGradState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaGrad(Learner[AdaGradState]):
-    """x_{t+1} = argmin over F of |x - (x_t - rate g/sqrt G)| in the norm of diag(sqrt G): the mirror descent form.
+    """AdaGrad by mirror descent: x_{t+1} = argmin over F of |x - (x_t - rate g/sqrt G)| in the norm of diag(sqrt G).
 
-    `rate` is a number or one a coordinate; None takes max D_i / sqrt 2, the choice of its regret bound. `full` takes
-    the root of the sum of g gᵀ instead of its diagonal, and one rate.
+    `rate` is a number, or a vector with one per coordinate; None takes max D_i / sqrt 2, the choice of its regret
+    bound. `full` takes the root of the sum of g gᵀ instead of its diagonal, and a single rate.
+
+    >>> from ftprl.sets import Box
+    >>> learner = AdaGrad(Box(-1, 1), rate=0.5)
+    >>> learner.update(learner.init(), [3.0]).x
+    array([-0.5])
     """
 
     feasible: ConvexSet
@@ -44,18 +49,18 @@ class AdaGrad(Learner[AdaGradState]):
         _check_rate(self.rate, self.feasible, self.full, "AdaGrad")
 
     def init(self, hint: ArrayLike | None = None) -> AdaGradState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         refuse_hint(hint, "AdaGrad")
         return AdaGradState(starting_point(self.feasible, self.start), 0, _nothing(self.feasible, self.full))
 
     def advance(self, state: AdaGradState, g: Vector, hint: Vector | None) -> AdaGradState:
-        """One step; coordinates without a gradient so far stay where they are."""
+        """Take one step; coordinates without a gradient so far stay where they are."""
         refuse_hint(hint, "AdaGrad")
         G = _collect(state.G, g)
         rate = _rate(self.rate, self.feasible, self.full)
         if not np.all(rate):  # a single point
             return AdaGradState(state.x, state.t + 1, G)
-        # ½ sum (s_i/rate_i)(x_i - u_i)² with u = x - rate g / s: the gradient enters as it is.
+        # ½ sum (s_i/rate_i)(x_i - u_i)² with u = x - rate g / s: the gradient enters undivided.
         weights = _root(G) / rate
         x = self.feasible.argmin(weights, g - psd.apply(weights, state.x), state.x)
         return AdaGradState(x, state.t + 1, G)
@@ -64,7 +69,7 @@ class AdaGrad(Learner[AdaGradState]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DualState(LearnerState):
-    """`S` = g_{1:t}, `G` as in AdaGrad, and the point at which all regularisation is centred."""
+    """The state of `AdaGradDual`: `S` = g_{1:t}, `G` as in AdaGrad, and the centre of the regularisation."""
 
     S: Vector
     G: PSD
@@ -74,10 +79,15 @@ class DualState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaGradDual(Learner[DualState]):
-    """x_{t+1} = argmin over F of g_{1:t}·x + (x - x_1)ᵀ(delta I + diag sqrt G)(x - x_1) / (2 rate): dual averaging.
+    """AdaGrad by dual averaging, with all regularisation centred at x_1.
 
-    All regularisation is centred at x_1, not at the points that were played. `rate`, `full` and the default as in
-    `AdaGrad`; the bound of its paper wants delta of at least the largest |g_i|.
+    x_{t+1} = argmin over F of g_{1:t}·x + (x - x_1)ᵀ(delta I + diag sqrt G)(x - x_1) / (2 rate). `rate`, `full` and the
+    default are as in `AdaGrad`; the bound in its paper assumes that delta is at least the largest |g_i|.
+
+    >>> from ftprl.sets import Box
+    >>> learner = AdaGradDual(Box(-1, 1), rate=0.5)
+    >>> learner.update(learner.init(), [3.0]).x
+    array([-0.5])
     """
 
     feasible: ConvexSet
@@ -91,13 +101,13 @@ class AdaGradDual(Learner[DualState]):
         check.positive("delta", self.delta, zero=True)
 
     def init(self, hint: ArrayLike | None = None) -> DualState:
-        """The start, which is also the centre."""
+        """Return the state before the first round; the start is also the centre."""
         refuse_hint(hint, "AdaGradDual")
         x = starting_point(self.feasible, self.start)
         return DualState(x, 0, np.zeros(self.feasible.dim), _nothing(self.feasible, self.full), x)
 
     def advance(self, state: DualState, g: Vector, hint: Vector | None) -> DualState:
-        """The leader of all gradients so far, held back from the centre."""
+        """Play the leader of all gradients so far, regularised towards the centre."""
         refuse_hint(hint, "AdaGradDual")
         S, G, t = state.S + g, _collect(state.G, g), state.t + 1
         rate = _rate(self.rate, self.feasible, self.full)
@@ -109,6 +119,7 @@ class AdaGradDual(Learner[DualState]):
 
 
 def _check_rate(rate: ArrayLike | None, feasible: ConvexSet, full: bool, who: str) -> None:
+    """Raise InvalidInput unless the rate is positive, or absent on a bounded set."""
     check.instance("full", full, bool)
     if rate is None:
         if not np.isfinite(feasible.widths()).all():
@@ -124,20 +135,25 @@ def _check_rate(rate: ArrayLike | None, feasible: ConvexSet, full: bool, who: st
 
 
 def _rate(rate: ArrayLike | None, feasible: ConvexSet, full: bool) -> Vector:
-    """The given rate; otherwise D over sqrt 2, with the widest side for a diagonal, the diameter for a full matrix."""
+    """Return the given rate, or D / sqrt 2, where D is the largest width for a diagonal and the diameter for a full
+    matrix.
+    """
     if rate is not None:
         return np.asarray(rate, dtype=float)
     return np.asarray((feasible.diameter() if full else feasible.widths().max()) / np.sqrt(2.0))
 
 
 def _nothing(feasible: ConvexSet, full: bool) -> PSD:
+    """Return the sum over no gradients: a zero matrix if `full`, else a zero vector."""
     n = feasible.dim
     return np.zeros((n, n)) if full else np.zeros(n)
 
 
 def _collect(G: PSD, g: Vector) -> PSD:
+    """Return G with the squares or the outer product of g added."""
     return G + (np.outer(g, g) if G.ndim == 2 else g * g)
 
 
 def _root(G: PSD) -> PSD:
+    """Return the matrix root or, for a diagonal, the root of each entry."""
     return psd.root(G) if G.ndim == 2 else np.sqrt(G)

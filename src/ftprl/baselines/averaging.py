@@ -1,4 +1,4 @@
-"""Regularised dual averaging: the mean gradient, an l1 term, and a square that shrinks (Xiao 2009)."""
+"""Regularised dual averaging (Xiao 2009): the mean gradient, an l1 term, and a quadratic term that shrinks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AveragingState(LearnerState):
-    """`S` = g_{1:t}, and the point at which the square is centred."""
+    """The state of `DualAveraging`: `S` = g_{1:t} and the centre of the quadratic term."""
 
     S: Vector
     centre: Vector
@@ -29,10 +29,16 @@ class AveragingState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DualAveraging(Learner[AveragingState]):
-    """x_{t+1} = argmin over F of g_{1:t}·x + (t l1 + rho gamma sqrt t)|x|₁ + ½ gamma sqrt t |x - x_1|².
+    """Dual averaging: x_{t+1} = argmin over F of g_{1:t}·x + (t l1 + rho gamma sqrt t)|x|₁ + ½ gamma sqrt t |x -
+    x_1|².
 
-    Xiao's l1-RDA, for `rho` > 0 its enhanced form. With ½|x* - x_1|² <= B² and |g| <= G the regret, l1 included, is at
+    Xiao's l1-RDA, with `rho` > 0 its enhanced form. With ½|x* - x_1|² <= B² and |g| <= G the regret, l1 included, is at
     most (gamma B² + G²/gamma) sqrt T: `gamma` = G/B is the best choice.
+
+    >>> from ftprl.sets import Box
+    >>> learner = DualAveraging(Box(-5, 5), gamma=2.0, l1=0.5)
+    >>> learner.update(learner.init(), [3.0]).x
+    array([-1.25])
     """
 
     feasible: ConvexSet
@@ -47,13 +53,13 @@ class DualAveraging(Learner[AveragingState]):
         check.positive("rho", self.rho, zero=True)
 
     def init(self, hint: ArrayLike | None = None) -> AveragingState:
-        """The start, which is also the centre."""
+        """Return the state before the first round; the start is also the centre."""
         refuse_hint(hint, "DualAveraging")
         x = starting_point(self.feasible, self.start)
         return AveragingState(x, 0, np.zeros(self.feasible.dim), x)
 
     def advance(self, state: AveragingState, g: Vector, hint: Vector | None) -> AveragingState:
-        """The leader of all gradients so far, held back from the centre and from every axis."""
+        """Play the leader of all gradients so far, regularised towards the centre and towards 0."""
         refuse_hint(hint, "DualAveraging")
         S, t = state.S + g, state.t + 1
         hold = self.gamma * math.sqrt(t)

@@ -22,32 +22,37 @@ S = TypeVar("S")
 
 
 class Classifier(ABC, Generic[S]):
-    """`init()` gives a state, `score(state, v)` is above 0 for yes, `learn(state, v, y)` with y = ±1 gives the next."""
+    """Base class of classifiers that learn from one row at a time.
+
+    `init()` returns a state, `score(state, v)` is positive for the class +1, and `learn(state, v, y)` with y = ±1
+    returns the next state.
+    """
 
     dim: int
 
     @abstractmethod
     def init(self) -> S:
-        """The state before the first row."""
+        """Return the state before the first row."""
 
     @abstractmethod
     def weights(self, state: S) -> Vector:
-        """The weights of the linear score."""
+        """Return the weights of the linear score."""
 
     @abstractmethod
     def take(self, state: S, v: Vector, y: float) -> S:
-        """`learn` after validation: the arguments have been checked."""
+        """Run `learn` without its checks."""
 
     def score(self, state: S, v: ArrayLike) -> float:
-        """weights·v."""
+        """Return the score weights·v."""
         return float(self.weights(state) @ check.vector("v", v, self.dim))
 
     def learn(self, state: S, v: ArrayLike, y: float) -> S:
-        """The state after the row `v` with the label y = +1 or -1; `state` itself is unchanged."""
+        """Return the state after the row `v` with the label y = +1 or -1; `state` itself is unchanged."""
         return self.take(state, check.vector("v", v, self.dim), _label(y))
 
 
 def _label(y: float) -> float:
+    """Return the label as a float; raise InvalidInput unless it is +1 or -1."""
     if y not in (1, -1):
         raise InvalidInput(f"y needs a label of +1 or -1, got {y!r}; code the classes as ±1.")
     return float(y)
@@ -66,36 +71,44 @@ Update = Callable[[float, float, float], tuple[float, float]]
 
 
 def _by_variance(margin: float, v: float, phi: float) -> tuple[float, float]:
-    """Of Dredze, Crammer and Pereira (2008), where M >= phi V is asked for: alpha, and what precision gains a v²."""
+    """Return (alpha, gain of the precision per v²) of the constraint M >= phi V (Dredze, Crammer and Pereira 2008)."""
     b = 1.0 + 2.0 * phi * margin
     missing = phi * v - margin
     root = math.sqrt(max(b * b + 8.0 * phi * missing, 0.0))
-    # (root - b) / (4 phi V), without cancellation where b > 0
+    # (root - b) / (4 phi V), rewritten without cancellation for b > 0
     alpha = max(2.0 * missing / (v * (root + b)) if b > 0 else (root - b) / (4.0 * phi * v), 0.0)
     return alpha, 2.0 * alpha * phi
 
 
 def _by_deviation(margin: float, v: float, phi: float) -> tuple[float, float]:
-    """Of Crammer, Dredze and Pereira (2008), where M >= phi sqrt V is asked for."""
+    """Return (alpha, gain of the precision per v²) of the constraint M >= phi sqrt V (Crammer, Dredze and Pereira
+    2008).
+    """
     psi, zeta, square = 1.0 + phi * phi / 2.0, 1.0 + phi * phi, phi * phi
     root = math.sqrt(margin * margin * square * square / 4.0 + v * square * zeta)
     alpha = max((root - margin * psi) / (v * zeta), 0.0)
     moved = alpha * v * phi
-    # sqrt u = ½ (sqrt(moved² + 4V) - moved), turned over so that nothing cancels
+    # sqrt u = ½ (sqrt(moved² + 4V) - moved), inverted so that nothing cancels
     return alpha, alpha * phi * (math.sqrt(moved * moved + 4.0 * v) + moved) / (2.0 * v)
 
 
-_LEAST = 1e-100  # a belief surer than this of a row is not moved: the numbers would leave their range
+_LEAST = 1e-100  # a variance below this is not updated: numbers would leave their range
 _RULES: dict[str, Update] = {"variance": _by_variance, "deviation": _by_deviation}
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ConfidenceWeighted(Classifier[Belief]):
-    """The nearest belief (in relative entropy) that gives the row its label with probability `confidence`; diagonal.
+    """Diagonal confidence-weighted learning: the nearest belief that gives the row its label with probability
+    `confidence`.
 
-    mean += alpha y Sigma v and 1/Sigma_i += (...) v_i², with alpha from the row's margin M = y mean·v and its variance
-    V = vᵀSigma v. `rule` says how the constraint is written: "variance" (2008, ICML) or "deviation" (2008, NIPS).
+    Nearest is meant in relative entropy. mean += alpha y Sigma v and 1/Sigma_i += (...) v_i², with alpha from the row's
+    margin M = y mean·v and its variance V = vᵀSigma v. `rule` is the form of the constraint: "variance" (2008, ICML) or
+    "deviation" (2008, NIPS).
+
+    >>> classifier = ConfidenceWeighted(2)
+    >>> classifier.score(classifier.learn(classifier.init(), [1.0, 0.0], +1), [1.0, 0.0]) > 0
+    True
     """
 
     dim: int
@@ -112,15 +125,15 @@ class ConfidenceWeighted(Classifier[Belief]):
             raise InvalidInput(f"rule needs 'variance' or 'deviation', got {self.rule!r}; pass one of these.")
 
     def init(self) -> Belief:
-        """Mean 0 and one variance for all."""
+        """Return the belief with mean 0 and equal variances."""
         return Belief(np.zeros(self.dim), np.full(self.dim, float(self.variance)))
 
     def weights(self, state: Belief) -> Vector:
-        """The mean."""
+        """Return the mean."""
         return state.mean
 
     def take(self, state: Belief, v: Vector, y: float) -> Belief:
-        """Move as little as the constraint allows."""
+        """Change the belief as little as the constraint allows."""
         with extra_imports:
             from scipy.special import ndtri
 
@@ -138,10 +151,14 @@ class ConfidenceWeighted(Classifier[Belief]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Arow(Classifier[Belief]):
-    """Adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009); `r` is how much one label is doubted.
+    """Adaptive regularisation of weights (AROW; Crammer, Kulesza and Dredze 2009).
 
-    When y mean·v < 1: beta = 1/(vᵀSigma v + r), mean += (1 - y mean·v) beta y Sigma v, Sigma -= beta Sigma v vᵀ Sigma.
-    Without `full` only the diagonal of Sigma is kept.
+    `r` is the variance of the noise in a label. If y mean·v < 1: beta = 1/(vᵀSigma v + r), mean += (1 - y mean·v) beta
+    y Sigma v, Sigma -= beta Sigma v vᵀ Sigma. Without `full` only the diagonal of Sigma is kept.
+
+    >>> classifier = Arow(2)
+    >>> classifier.weights(classifier.learn(classifier.init(), [1.0, 0.0], -1))
+    array([-0.5,  0. ])
     """
 
     dim: int
@@ -154,15 +171,15 @@ class Arow(Classifier[Belief]):
         check.instance("full", self.full, bool)
 
     def init(self) -> Belief:
-        """Mean 0 and unit variances."""
+        """Return the belief with mean 0 and unit variances."""
         return Belief(np.zeros(self.dim), np.eye(self.dim) if self.full else np.ones(self.dim))
 
     def weights(self, state: Belief) -> Vector:
-        """The mean."""
+        """Return the mean."""
         return state.mean
 
     def take(self, state: Belief, v: Vector, y: float) -> Belief:
-        """A step of recursive least squares on rows with a margin below 1."""
+        """Take a step of recursive least squares if the margin is below 1."""
         margin = y * float(state.mean @ v)
         if margin >= 1.0:
             return state
@@ -175,7 +192,7 @@ class Arow(Classifier[Belief]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnerClassifier(Classifier[LearnerState]):
-    """Any learner as a classifier: it plays weights, and a row costs the loss of its score.
+    """Any learner as a classifier: it plays weights, and the loss of a row is the loss of its score.
 
     >>> from ftprl.baselines import Pegasos
     >>> svm = LearnerClassifier(Pegasos.svm(2, l2=0.1), "hinge")
@@ -194,25 +211,25 @@ class LearnerClassifier(Classifier[LearnerState]):
 
     @property
     def dim(self) -> int:  # type: ignore[override]
-        """The number of features."""
+        """Return the number of features."""
         return self.learner.feasible.dim
 
     @property
     def scalar_loss(self) -> ScalarLoss:
-        """The loss of a score."""
+        """Return the loss of a score."""
         return SCALAR_LOSSES[self.loss]
 
     def init(self) -> LearnerState:
-        """The learner's state before the first row."""
+        """Return the learner's state before the first row."""
         state: LearnerState = self.learner.init()
         return state
 
     def weights(self, state: LearnerState) -> Vector:
-        """The point to play."""
+        """Return the point to play."""
         return state.x
 
     def take(self, state: LearnerState, v: Vector, y: float) -> LearnerState:
-        """The learner sees slope(score) v."""
+        """Update the learner with the gradient slope(score) v."""
         slope = self.scalar_loss.slope(float(state.x @ v), y)
         after: LearnerState = self.learner.update(state, slope * v)
         return after

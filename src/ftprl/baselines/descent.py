@@ -1,4 +1,4 @@
-"""Online gradient descent with one rate for all coordinates, projected at once or lazily."""
+"""Online gradient descent with one learning rate for all coordinates, projected at once or lazily."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Rate = float | Callable[[int], float]
 
 
 def refuse_hint(hint: ArrayLike | None, who: str) -> None:
-    """The baselines have no use for a guess of the next gradient, and say so."""
+    """Raise Unsupported if there is a hint, which baselines cannot use; `who` names the learner in the message."""
     if hint is not None:
         raise Unsupported(f"{who} takes no hint; use FTPRL, or leave the hint out.")
 
 
 def check_rate(rate: Rate | None, feasible: ConvexSet, who: str) -> None:
-    """A rate above 0, or a bounded set from which one can be made."""
+    """Raise InvalidInput unless the rate is positive, or absent on a bounded set."""
     if rate is None and not math.isfinite(feasible.diameter()):
         raise InvalidInput(f"{who} needs a bounded set or a rate, got {feasible!r} and none; pass rate=0.1.")
     if rate is not None and not callable(rate):
@@ -34,21 +34,26 @@ def check_rate(rate: Rate | None, feasible: ConvexSet, who: str) -> None:
 
 
 def rate_at(rate: Rate | None, t: int, feasible: ConvexSet, G: float) -> float:
-    """The rate of round t; without one D / sqrt(2 sum |g|²), and 0 while there was no gradient."""
+    """Return the rate of round t; by default D / sqrt(2 sum |g|²), and 0 while all gradients are 0."""
     if rate is None:
         return feasible.diameter() / math.sqrt(2 * G) if G else 0.0
     return check.positive("rate", rate(t)) if callable(rate) else rate
 
 
 def nearest(feasible: ConvexSet, target: Vector, near: Vector) -> Vector:
-    """The point of F nearest to `target`."""
+    """Return the point of F nearest to `target`.
+
+    >>> from ftprl.sets import Box
+    >>> nearest(Box(-1, 1), np.array([3.0]), np.zeros(1))
+    array([1.])
+    """
     return feasible.argmin(np.array(1.0), -target, near)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DescentState(LearnerState):
-    """`G` = the sum of |g|²."""
+    """The state of `GradientDescent`: `G` = the sum of |g|²."""
 
     G: float
 
@@ -56,9 +61,14 @@ class DescentState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientDescent(Learner[DescentState]):
-    """x_{t+1} = the point of F nearest to x_t - rate·g_t (Zinkevich).
+    """Online gradient descent (Zinkevich): x_{t+1} is the point of F nearest to x_t - rate·g_t.
 
     `rate` is a number, a function of t = 1, 2, ..., or None for D / sqrt(2 sum |g_s|²), which needs no tuning.
+
+    >>> from ftprl.sets import Box
+    >>> learner = GradientDescent(Box(-1, 1), rate=0.1)
+    >>> learner.update(learner.init(), [2.0]).x
+    array([-0.2])
     """
 
     feasible: ConvexSet
@@ -69,12 +79,12 @@ class GradientDescent(Learner[DescentState]):
         check_rate(self.rate, self.feasible, "GradientDescent")
 
     def init(self, hint: ArrayLike | None = None) -> DescentState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         refuse_hint(hint, "GradientDescent")
         return DescentState(starting_point(self.feasible, self.start), 0, 0.0)
 
     def advance(self, state: DescentState, g: Vector, hint: Vector | None) -> DescentState:
-        """One step against the gradient, and back into F."""
+        """Take one step against the gradient and project onto F."""
         refuse_hint(hint, "GradientDescent")
         G, t = state.G + float(g @ g), state.t + 1
         eta = rate_at(self.rate, t, self.feasible, G)
@@ -84,7 +94,7 @@ class GradientDescent(Learner[DescentState]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyState(LearnerState):
-    """`u`, the point before it is projected, and `G` = the sum of |g|²."""
+    """The state of `LazyDescent`: `u`, the point before projection, and `G` = the sum of |g|²."""
 
     u: Vector
     G: float
@@ -93,10 +103,16 @@ class LazyState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LazyDescent(Learner[LazyState]):
-    """u_{t+1} = u_t - rate·g_t, and the point of F nearest to u is played (Zinkevich's lazy projection).
+    """Lazy projection (Zinkevich): u_{t+1} = u_t - rate·g_t, and the point of F nearest to u is played.
 
-    The steps start where the last one ended, outside F or not: with a fixed rate it has the regret of gradient descent,
-    with a rate that falls it may not come back in time.
+    Each step starts where the last one ended, even outside F. With a fixed rate it has the regret of gradient descent;
+    with a falling rate it may not return in time.
+
+    >>> from ftprl.sets import Box
+    >>> learner = LazyDescent(Box(-1, 1), rate=1.0)
+    >>> state = learner.update(learner.init(), [2.0])
+    >>> state.x, state.u
+    (array([-1.]), array([-2.]))
     """
 
     feasible: ConvexSet
@@ -107,13 +123,13 @@ class LazyDescent(Learner[LazyState]):
         check_rate(self.rate, self.feasible, "LazyDescent")
 
     def init(self, hint: ArrayLike | None = None) -> LazyState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         refuse_hint(hint, "LazyDescent")
         x = starting_point(self.feasible, self.start)
         return LazyState(x, 0, x, 0.0)
 
     def advance(self, state: LazyState, g: Vector, hint: Vector | None) -> LazyState:
-        """One step of u; F is only looked at to play."""
+        """Take one step of u; project it only to play."""
         refuse_hint(hint, "LazyDescent")
         G, t = state.G + float(g @ g), state.t + 1
         u = state.u - rate_at(self.rate, t, self.feasible, G) * g
@@ -123,7 +139,10 @@ class LazyDescent(Learner[LazyState]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RestartedState(LearnerState):
-    """`u`, the point before it is projected, `G` = the sum of |g|² since the last restart, and what it may grow to."""
+    """The state of `RestartedDescent`.
+
+    `u` is the point before projection, `G` the sum of |g|² since the last restart, and `budget` the limit of `G`.
+    """
 
     u: Vector
     G: float
@@ -135,8 +154,13 @@ class RestartedState(LearnerState):
 class RestartedDescent(Learner[RestartedState]):
     """Lazy projection with restarts: a fixed rate D / sqrt(budget) until the sum of |g|² would exceed the budget.
 
-    Then the budget is doubled, until the new gradient fits, and u starts again at x_1 (the doubling trick). The regret
-    is at most 2 / (sqrt 2 - 1) D sqrt(sum |g|²), without knowing the number of rounds. `scale` multiplies D.
+    Then the budget is doubled until the new gradient fits, and u restarts at x_1 (the doubling trick). The regret is at
+    most 2 / (sqrt 2 - 1) D sqrt(sum |g|²), without knowing the number of rounds. `scale` multiplies D.
+
+    >>> from ftprl.sets import Box
+    >>> learner = RestartedDescent(Box(-1, 1))
+    >>> learner.update(learner.init(), [0.25]).x
+    array([-1.])
     """
 
     feasible: ConvexSet
@@ -148,13 +172,13 @@ class RestartedDescent(Learner[RestartedState]):
         check_rate(None, self.feasible, "RestartedDescent")
 
     def init(self, hint: ArrayLike | None = None) -> RestartedState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         refuse_hint(hint, "RestartedDescent")
         x = starting_point(self.feasible, self.start)
         return RestartedState(x, 0, x, 0.0, 0.0)
 
     def advance(self, state: RestartedState, g: Vector, hint: Vector | None) -> RestartedState:
-        """One step of u, from x_1 where the budget does not last."""
+        """Take one step of u, from x_1 if the budget is exceeded."""
         refuse_hint(hint, "RestartedDescent")
         square, u, G, budget = float(g @ g), state.u, state.G, state.budget
         if G + square > budget:

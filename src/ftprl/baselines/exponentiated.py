@@ -21,7 +21,10 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ExponentiatedState(LearnerState):
-    """`S` = g_{1:t}, `spread` = the sum of (max g - min g)², and the logarithm of the first shares."""
+    """The state of `ExponentiatedGradient`.
+
+    `S` is g_{1:t}, `spread` the sum of (max g - min g)², and `prior` the logarithm of the first shares.
+    """
 
     S: Vector
     spread: float
@@ -31,10 +34,15 @@ class ExponentiatedState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ExponentiatedGradient(Learner[ExponentiatedState]):
-    """x_{t+1,i} in proportion to x_{1,i} exp(-rate g_{1:t,i}), on a simplex.
+    """Exponentiated gradient on a simplex: x_{t+1,i} is proportional to x_{1,i} exp(-rate g_{1:t,i}).
 
-    With a fixed rate this is x_{t,i} exp(-rate g_{t,i}), and on the simplex of scale s the regret is at most
-    s (ln n / rate + rate/8 · sum (max g - min g)²). None takes rate = sqrt(4 ln n / that sum), which needs no tuning.
+    With a fixed rate this is proportional to x_{t,i} exp(-rate g_{t,i}), and on the simplex of total s the regret is at
+    most s (ln n / rate + rate/8 · sum (max g - min g)²). `rate=None` takes sqrt(4 ln n / sum (max g - min g)²), which
+    needs no tuning.
+
+    >>> learner = ExponentiatedGradient(Simplex(2), rate=float(np.log(3.0)))
+    >>> learner.update(learner.init(), [1.0, 0.0]).x.round(6)
+    array([0.25, 0.75])
     """
 
     feasible: ConvexSet
@@ -52,13 +60,13 @@ class ExponentiatedGradient(Learner[ExponentiatedState]):
             raise InvalidInput("start needs shares above 0, got one that is not: it could never grow; leave it out.")
 
     def init(self, hint: ArrayLike | None = None) -> ExponentiatedState:
-        """The start: equal shares unless others are given."""
+        """Return the state before the first round: equal shares, or `start`."""
         refuse_hint(hint, "ExponentiatedGradient")
         x = starting_point(self.feasible, self.start)
         return ExponentiatedState(x, 0, np.zeros(self.feasible.dim), 0.0, np.log(x))
 
     def advance(self, state: ExponentiatedState, g: Vector, hint: Vector | None) -> ExponentiatedState:
-        """Shares shrink by the exponential of their loss; the sum stays."""
+        """Multiply each share by the exponential of its negative loss and restore the sum."""
         refuse_hint(hint, "ExponentiatedGradient")
         S, t = state.S + g, state.t + 1
         spread = state.spread + float(np.ptp(g)) ** 2

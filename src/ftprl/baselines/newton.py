@@ -1,4 +1,4 @@
-"""The online Newton step, for losses that curve where they are steep, and its form for portfolios."""
+"""The online Newton step for exp-concave losses, and its form for portfolios."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PSD = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NewtonState(LearnerState):
-    """`A` = epsilon I + the sum of g gᵀ."""
+    """The state of `OnlineNewtonStep`: `A` = epsilon I + the sum of g gᵀ."""
 
     A: PSD
 
@@ -30,10 +30,15 @@ class NewtonState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class OnlineNewtonStep(Learner[NewtonState]):
-    """x_{t+1} = argmin over F of |x - (x_t - A_t⁻¹ g_t / gamma)| in the norm of A_t = epsilon I + sum g gᵀ.
+    """Online Newton step: x_{t+1} = argmin over F of |x - (x_t - A_t⁻¹ g_t / gamma)| in the norm of A_t.
 
-    Hazan, Agarwal and Kale (2007): for alpha-exp-concave losses, |g| <= G and gamma = ½ min(1/(4GD), alpha) the regret
-    is O(n log T). `epsilon` None takes 1/(gamma D)², the choice of that bound.
+    A_t = epsilon I + sum g gᵀ. Hazan, Agarwal and Kale (2007): for alpha-exp-concave losses, |g| <= G and gamma = ½
+    min(1/(4GD), alpha) the regret is O(n log T). `epsilon=None` takes 1/(gamma D)², the choice of that bound.
+
+    >>> from ftprl.sets import Box
+    >>> learner = OnlineNewtonStep(Box(-5, 5), gamma=0.5, epsilon=1.0)
+    >>> learner.update(learner.init(), [1.0]).x
+    array([-1.])
     """
 
     feasible: ConvexSet
@@ -51,13 +56,13 @@ class OnlineNewtonStep(Learner[NewtonState]):
             )
 
     def init(self, hint: ArrayLike | None = None) -> NewtonState:
-        """The start, and a ball for a metric."""
+        """Return the state before the first round, with A = epsilon I."""
         refuse_hint(hint, "OnlineNewtonStep")
         epsilon = 1 / (self.gamma * self.feasible.diameter()) ** 2 if self.epsilon is None else self.epsilon
         return NewtonState(starting_point(self.feasible, self.start), 0, epsilon * np.eye(self.feasible.dim))
 
     def advance(self, state: NewtonState, g: Vector, hint: Vector | None) -> NewtonState:
-        """A Newton step, and back into F in its own metric."""
+        """Take a Newton step and project onto F in the norm of A."""
         refuse_hint(hint, "OnlineNewtonStep")
         A = state.A + np.outer(g, g)
         x = self.feasible.argmin(A, g / self.gamma - A @ state.x, state.x)
@@ -67,7 +72,7 @@ class OnlineNewtonStep(Learner[NewtonState]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaderState(LearnerState):
-    """`A` = epsilon I + the sum of g gᵀ, and `S` = g_{1:t}."""
+    """The state of `NewtonLeader`: `A` = epsilon I + the sum of g gᵀ, and `S` = g_{1:t}."""
 
     A: PSD
     S: Vector
@@ -76,10 +81,15 @@ class LeaderState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class NewtonLeader(Learner[LeaderState]):
-    """x_{t+1} = argmin over F of weight·g_{1:t}·x + ½ xᵀA_t x, A_t = epsilon I + sum g gᵀ.
+    """Newton's method for portfolios: x_{t+1} = argmin over F of weight·g_{1:t}·x + ½ xᵀA_t x.
 
-    The online Newton step as it was first given for portfolios (Agarwal, Hazan, Kale and Schapire 2006): the leader of
-    all rounds, each replaced by its own parabola. There weight = (1 + 1/beta) delta = 1/4.
+    A_t = epsilon I + sum g gᵀ. The first form of the online Newton step (Agarwal, Hazan, Kale and Schapire 2006): the
+    leader of all rounds, each replaced by its parabola. In that paper weight = (1 + 1/beta) delta = 1/4.
+
+    >>> from ftprl.sets import Box
+    >>> learner = NewtonLeader(Box(-5, 5), weight=0.5)
+    >>> learner.update(learner.init(), [2.0]).x
+    array([-0.2])
     """
 
     feasible: ConvexSet
@@ -92,13 +102,13 @@ class NewtonLeader(Learner[LeaderState]):
         check.positive("epsilon", self.epsilon)
 
     def init(self, hint: ArrayLike | None = None) -> LeaderState:
-        """The start, and a ball for a metric."""
+        """Return the state before the first round, with A = epsilon I."""
         refuse_hint(hint, "NewtonLeader")
         n = self.feasible.dim
         return LeaderState(starting_point(self.feasible, self.start), 0, self.epsilon * np.eye(n), np.zeros(n))
 
     def advance(self, state: LeaderState, g: Vector, hint: Vector | None) -> LeaderState:
-        """Add the parabola of this round, and find the leader."""
+        """Add the parabola of this round and play the leader."""
         refuse_hint(hint, "NewtonLeader")
         A, S = state.A + np.outer(g, g), state.S + g
         return LeaderState(self.feasible.argmin(A, self.weight * S, state.x), state.t + 1, A, S)

@@ -1,4 +1,4 @@
-"""Follow the perturbed leader: the best point of the past, with noise on the past (Kalai and Vempala)."""
+"""Follow the perturbed leader (Kalai and Vempala): the best point for the past gradients plus noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PerturbedState(LearnerState):
-    """`S` = g_{1:t}."""
+    """The state of `PerturbedLeader`: `S` = g_{1:t}."""
 
     S: Vector
 
@@ -28,10 +28,17 @@ class PerturbedState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PerturbedLeader(Learner[PerturbedState]):
-    """x_t = the vertex of F that is best against g_{1:t-1} + p, p uniform on [0, 1/epsilon]^n, fresh in every round.
+    """Follow the perturbed leader: x_t is the vertex of F best against g_{1:t-1} + p, with fresh noise p in every
+    round.
 
-    Expected regret <= epsilon R A T + D₁/epsilon, with |g_t|₁ <= A, |g_t·x| <= R and D₁ the L1 diameter of F. `draws`
-    plays the mean of several such vertices: the same expectation for linear losses, and less noise.
+    p is uniform on [0, 1/epsilon]^n. Expected regret <= epsilon R A T + D₁/epsilon, with |g_t|₁ <= A, |g_t·x| <= R and
+    D₁ the L1 diameter of F. With `draws` above 1 the mean of several such vertices is played: the expectation is equal
+    for linear losses, with less noise.
+
+    >>> from ftprl.sets import Box
+    >>> learner = PerturbedLeader(Box(-1, 1), epsilon=0.5)
+    >>> learner.update(learner.init(), [-9.0]).x
+    array([1.])
     """
 
     feasible: ConvexSet
@@ -48,20 +55,20 @@ class PerturbedLeader(Learner[PerturbedState]):
             raise InvalidInput(f"PerturbedLeader needs a bounded set, got {self.feasible!r}; bound it, as by a Box.")
 
     def init(self, hint: ArrayLike | None = None) -> PerturbedState:
-        """The vertex that the first noise picks."""
+        """Return the state whose play is the vertex that the first noise picks."""
         refuse_hint(hint, "PerturbedLeader")
         S = np.zeros(self.feasible.dim)
         return PerturbedState(self.play(S, 0), 0, S)
 
     def advance(self, state: PerturbedState, g: Vector, hint: Vector | None) -> PerturbedState:
-        """Add the gradient, and draw again."""
+        """Add the gradient and draw new noise."""
         refuse_hint(hint, "PerturbedLeader")
         S, t = state.S + g, state.t + 1
         return PerturbedState(self.play(S, t), t, S)
 
     def play(self, S: Vector, t: int) -> Vector:
-        """The play after t rounds with the sum S of the gradients: the mean over the draws of the noise."""
-        # The noise is a function of seed and round, so that a state is all there is to know.
+        """Return the play after t rounds with the sum S of gradients: the mean over the draws of noise."""
+        # The noise is a function of seed and round, so that a game can be continued from its state alone.
         noise = np.random.default_rng((self.seed, t)).random((self.draws, len(S))) / self.epsilon
         points = [self.feasible.vertex(S + p) for p in noise]
         return points[0] if self.draws == 1 else np.asarray(np.mean(points, axis=0))

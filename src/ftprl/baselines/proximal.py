@@ -1,4 +1,4 @@
-"""Descent in two steps: against the gradient, then towards what the penalty wants."""
+"""Descent in two steps: a gradient step for the loss, then the exact step of the penalty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FobosState(LearnerState):
-    """`G` = the sum of |g|²."""
+    """The state of `Fobos`: `G` = the sum of |g|²."""
 
     G: float
 
@@ -28,10 +28,15 @@ class FobosState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Fobos(Learner[FobosState]):
-    """x_{t+1} = argmin over F of ½|x - (x_t - rate g_t)|² + rate·(l1 |x|₁ + ½ l2 |x|²) (Duchi and Singer 2009).
+    """Forward-backward splitting (FOBOS; Duchi and Singer 2009): a gradient step, then the penalty's own exact step.
 
-    Forward-backward splitting: a step against the gradient, then the penalty's own exact step. `rate` as in
-    `GradientDescent`, to which it reduces without a penalty.
+    x_{t+1} = argmin over F of ½|x - (x_t - rate g_t)|² + rate·(l1 |x|₁ + ½ l2 |x|²). `rate` is as in `GradientDescent`,
+    which is the special case without a penalty.
+
+    >>> from ftprl.sets import Box
+    >>> learner = Fobos(Box(-5, 5), rate=0.5, l1=1.0)
+    >>> learner.update(learner.init(), [3.0]).x
+    array([-1.])
     """
 
     feasible: ConvexSet
@@ -46,12 +51,12 @@ class Fobos(Learner[FobosState]):
         check.positive("l2", self.l2, zero=True)
 
     def init(self, hint: ArrayLike | None = None) -> FobosState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         refuse_hint(hint, "Fobos")
         return FobosState(starting_point(self.feasible, self.start), 0, 0.0)
 
     def advance(self, state: FobosState, g: Vector, hint: Vector | None) -> FobosState:
-        """Forward along the gradient, backward by the penalty."""
+        """Step along the gradient, then minimise with the penalty."""
         refuse_hint(hint, "Fobos")
         G, t = state.G + float(g @ g), state.t + 1
         eta = rate_at(self.rate, t, self.feasible, G)
@@ -64,10 +69,15 @@ class Fobos(Learner[FobosState]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Pegasos(Learner[LearnerState]):
-    """x_{t+1} = the point of F nearest to (1 - 1/t) x_t - g_t / (l2 t): descent for losses plus ½ l2 |x|².
+    """Pegasos: descent for losses plus ½ l2 |x|², x_{t+1} is the point of F nearest to (1 - 1/t) x_t - g_t / (l2 t).
 
     Shalev-Shwartz, Singer and Srebro (2007), where the loss is the hinge and F the ball of radius 1/sqrt l2 (`svm`).
     With |g + l2 x| <= B the regret, penalty included, is at most B² (1 + ln T) / (2 l2).
+
+    >>> from ftprl.sets import Box
+    >>> learner = Pegasos(Box(-5, 5), l2=0.5)
+    >>> learner.update(learner.init(), [1.0]).x
+    array([-2.])
     """
 
     feasible: ConvexSet
@@ -79,16 +89,16 @@ class Pegasos(Learner[LearnerState]):
 
     @staticmethod
     def svm(dim: int, l2: float) -> Pegasos:
-        """On the ball that is known to hold the best weights of a support vector machine."""
+        """Return Pegasos on the ball that contains the best weights of a support vector machine."""
         return Pegasos(L2Ball(dim, 1.0 / math.sqrt(check.positive("l2", l2))), l2)
 
     def init(self, hint: ArrayLike | None = None) -> LearnerState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         refuse_hint(hint, "Pegasos")
         return LearnerState(starting_point(self.feasible, self.start), 0)
 
     def advance(self, state: LearnerState, g: Vector, hint: Vector | None) -> LearnerState:
-        """A step of length 1/(l2 t) against the gradient of loss and penalty, and back into F."""
+        """Step by 1/(l2 t) against the gradient of loss and penalty, and project onto F."""
         refuse_hint(hint, "Pegasos")
         t = state.t + 1
         target = (1.0 - 1.0 / t) * state.x - g / (self.l2 * t)

@@ -1,4 +1,4 @@
-"""Each algorithm at its best: its one constant chosen in hindsight from a grid that is widened until it is inside."""
+"""Each algorithm with its best constant, chosen in hindsight from a grid that is widened until the best is inside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ L = TypeVar("L")
 @final
 @dataclass(frozen=True)
 class Best:
-    """The constant that did best, what it cost, every constant that was tried, and whether the best is at the edge."""
+    """The constant with the lowest cost, its cost, the cost of every constant tried, and whether the best is at the
+    edge.
+    """
 
     constant: float
     cost: float
@@ -24,7 +26,11 @@ class Best:
 
     @property
     def at_edge(self) -> bool:
-        """Whether a constant beyond those that were tried might do better still."""
+        """Return True if a constant beyond the tried ones might cost less still.
+
+        >>> Best(2.0, 0.1, {1.0: 0.3, 2.0: 0.1}).at_edge
+        True
+        """
         return len(self.tried) < 2 or self.constant in (min(self.tried), max(self.tried))
 
     def __str__(self) -> str:
@@ -35,9 +41,9 @@ class Best:
 def best_constant(
     make: Callable[[float], L], grid: Sequence[float], cost: Callable[[L], float], *, widen: int = 8, refine: int = 0
 ) -> Best:
-    """`cost(make(c))` over a geometric grid; while the best is at an end, up to `widen` further steps on that side.
+    """Minimise `cost(make(c))` over a geometric grid, widened by up to `widen` steps while the best is at an end.
 
-    Then `refine` times the best is tried against the two points half-way (in the logarithm) to its neighbours. A cost
+    Then, `refine` times, the best is compared with the two points half-way (in the logarithm) to its neighbours. A cost
     that is not a number counts as infinite. Among equals the first constant wins.
 
     >>> best = best_constant(float, [1.0, 2.0, 4.0], lambda c: (c - 20.0) ** 2)
@@ -60,13 +66,14 @@ def best_constant(
 
 
 def _between(best: Best) -> list[float]:
-    """The points half-way from the best constant to its neighbours; none at an edge, where there is more to find."""
+    """Return the points half-way from the best constant to its neighbours; none if the best is at an edge."""
     points = list(best.tried)
     i = points.index(best.constant)
     return [] if best.at_edge else [math.sqrt(points[i] * points[j]) for j in (i - 1, i + 1)]
 
 
 def _constants(grid: Sequence[float]) -> list[float]:
+    """Return the constants; raise InvalidInput unless there are at least two, all positive and different."""
     points = [check.positive(f"grid[{i}]", c) for i, c in enumerate(grid)]
     if len(set(points)) < 2 or len(set(points)) < len(points):
         raise InvalidInput(f"grid needs at least two different constants, got {list(grid)!r:.60}; pass 0.1, 1, 10.")
@@ -74,9 +81,11 @@ def _constants(grid: Sequence[float]) -> list[float]:
 
 
 def _cost(value: float) -> float:
+    """Return the cost as a float, infinite if it is not a number."""
     return math.inf if math.isnan(value) else float(value)
 
 
 def _pick(tried: Mapping[float, float]) -> Best:
+    """Return the best of the constants tried."""
     c = min(tried, key=lambda constant: tried[constant])
     return Best(c, tried[c], dict(sorted(tried.items())))

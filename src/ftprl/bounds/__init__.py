@@ -1,4 +1,4 @@
-"""Running sums while a game is played, and the certificate they add up to at any moment."""
+"""Running sums of a game, and the certificate that follows from them at any round."""
 
 from ftprl.bounds.certificate import Certificate, History
 from ftprl.bounds.certify import Bounds, certify

@@ -1,4 +1,4 @@
-"""The certificate of a game: numbers that print, become JSON, and draw themselves."""
+"""The certificate of a game: proved numbers that print, become JSON, and can be plotted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class History:
-    """A certificate's numbers as they were at the end of chosen rounds."""
+    """A certificate's numbers at the end of chosen rounds."""
 
     rounds: tuple[int, ...] = ()
     series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -33,9 +33,10 @@ class History:
 @final
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """How far the plays are, at most, from the best fixed point in hindsight; every number is proved, not estimated.
+    """The proved regret of a game against the best fixed point in hindsight, and its upper bounds.
 
-    regret <= tight <= bound <= theorem <= worst_case <= closed_form, and bound <= closed_form_strong.
+    regret <= tight <= bound <= theorem <= worst_case <= closed_form, and bound <= closed_form_strong. A number is None
+    where the learner has no such bound.
     """
 
     rounds: int
@@ -56,23 +57,23 @@ class Certificate:
     solver_gap: float  # the largest measured gap of a step
     caveats: tuple[str, ...] = ()
     history: History | None = None
-    delays: Delays | None = None  # of a game in which gradients came with tickets
-    in_expectation: bool = False  # whether the bounds hold for the expected regret only
-    loss: float | None = None  # the total of the points played, where every loss was observed
-    loose: tuple[str, ...] = ()  # which of worst_case and the families of post_hoc are upper bounds on what they name
+    delays: Delays | None = None  # only if gradients came with tickets
+    in_expectation: bool = False  # True if the bounds hold for the expected regret only
+    loss: float | None = None  # the total loss of the points played, if every loss was observed
+    loose: tuple[str, ...] = ()  # names of numbers that are upper bounds: worst_case, families of post_hoc
 
     def __repr__(self) -> str:
         return f"Certificate(rounds={self.rounds}, regret={self.regret:.6g}, bound={_short(self.bound)})"
 
     @property
     def ratio_is(self) -> str | None:
-        """Whether `ratio` is "exact", or the true ratio of B_R is "at most" or "at least" it; None without one."""
+        """Return "exact", or whether the true ratio of B_R is "at most" or "at least" `ratio`; None without a ratio."""
         if self.ratio is None:
             return None
         return "at most" if "worst_case" in self.loose else "at least" if self.family in self.loose else "exact"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, ready for JSON; what is infinite or unknown is None."""
+        """Return numbers, strings and lists, ready for JSON; infinite and unknown values are None."""
         names = [
             "rounds",
             "loss",
@@ -103,7 +104,7 @@ class Certificate:
         return out
 
     def _shown(self) -> list[tuple[str, str, str]]:
-        """Each number that is known, by name, with what it is."""
+        """Return (name, value, explanation) for each number that is known."""
         smallest = "smallest B_R of a fixed Q"
         rows = [
             ("total loss", self.loss, "of the points played"),
@@ -128,7 +129,9 @@ class Certificate:
         ]
 
     def sentences(self) -> list[str]:
-        """Return in words how large the regret is, what is proved of it, how good that is, and how exact the steps."""
+        """Return in words how large the regret is, what is proved of it, how good that is, and how exact the steps
+        are.
+        """
         regret = self.regret if self.true_regret is None else min(self.regret, self.true_regret)
         loss = "The total loss" if self.loss is None else f"The total loss, {_short(self.loss)},"
         if math.isfinite(regret):
@@ -171,22 +174,27 @@ class Certificate:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it."""
+        """Return the certificate as HTML for a notebook."""
         from ftprl.draw.card import card
 
         rows = [(name, f"{value} \N{EM DASH} {note}" if note else value) for name, value, note in self._shown()]
         return card(f"Certificate after {self.rounds} rounds", rows, " ".join([*self.sentences(), *self.caveats]))
 
     def _note(self, name: str, note: str) -> str:
+        """Return the explanation, marked if the number is only an upper bound."""
         return f"{note}: at most this" if name in self.loose else note
 
     def _ratio_note(self) -> str:
+        """Return notes on whether the ratio is exact and which ratio is proved."""
         known = "" if self.ratio_is in (None, "exact") else f"the true one is {self.ratio_is} this"
         proved = "" if self.proven_ratio is None else f"proved: at most {self.proven_ratio:.4g}"
         return "; ".join(note for note in (known, proved) if note)
 
     def plot(self) -> Figure:
-        """Regret against its bounds over the rounds; needs a game that keeps its history."""
+        """Plot the regret and its bounds over the rounds.
+
+        Raises InvalidInput if the game keeps no history (`Game(learner, history=True)` keeps it).
+        """
         if self.history is None or not self.history.rounds:
             raise InvalidInput("plot needs a history, got none; play with Game(learner, history=True).")
         from ftprl import draw
@@ -205,8 +213,10 @@ _BOUNDS = ("tight bound", "bound", "theorem's bound", "worst case B_R", "closed 
 
 
 def _plain(value: Any) -> Any:
+    """Return the value, or None if it is infinite or not a number."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _short(value: float | None) -> str:
+    """Return six significant digits, or "-" for an unknown value."""
     return "-" if value is None else f"{value:.6g}"

@@ -1,4 +1,4 @@
-"""From the sums of a game and a learner's own bounds to the certificate."""
+"""Compute a certificate from the sums of a game and a learner's own bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Bounds:
     bound: float | None = None
     theorem: float | None = None
     worst_case: float | None = None
-    worst_case_exact: bool = True  # whether every N(Q_t) in it is the maximum itself, not an upper bound
+    worst_case_exact: bool = True  # True if every N(Q_t) in it is exact, not an upper bound
     closed_form: float | None = None
     closed_form_strong: float | None = None
     family: Family | None = None
@@ -39,13 +39,15 @@ class Bounds:
 def certify(
     feasible: ConvexSet, ledger: Ledger, x: Vector | None, regret: float, bounds: Bounds, program: bool = False
 ) -> Certificate:
-    """The certificate against the fixed point x: regret, the learner's bounds, and the best bounds in hindsight."""
+    """Return the certificate against the fixed point x: regret, the learner's bounds, and the best bounds in
+    hindsight.
+    """
     unbounded = "F is unbounded, so no fixed point is best; name one with certificate(comparator=x)"
     caveats = [unbounded] if x is None else []
     post, exact = _post_hoc(feasible, bounds.family, ledger, program, caveats)
     best, promised = post.get(bounds.family) if bounds.family else None, bounds.worst_case
     competes = bounds.family in exact
-    # An upper bound over an upper bound says nothing; one of the two alone makes the ratio an upper or a lower bound.
+    # A quotient of two upper bounds bounds nothing; if only one of the two is a bound, so is the ratio.
     known = competes or bounds.worst_case_exact
     finite = best and promised is not None and math.isfinite(best) and math.isfinite(promised)
     loose = tuple(name for name, value in post.items() if value is not None and name not in exact)
@@ -76,7 +78,7 @@ def certify(
 def _post_hoc(
     feasible: ConvexSet, family: Family | None, ledger: Ledger, program: bool, caveats: list[str]
 ) -> tuple[dict[str, float | None], set[str]]:
-    """The best bounds in hindsight, and the families for which they are exact."""
+    """Return the best bounds in hindsight by family, and the set of families for which they are exact."""
     names: tuple[Family, ...] = ("const", "diagonal", "full")
     if family == "block":
         names = (*names, "block")
@@ -93,6 +95,7 @@ def _post_hoc(
 
 
 def _why_no_full(feasible: ConvexSet, ledger: Ledger, diagonal: PostHoc | None) -> str:
+    """Return the reason why the best bound over full matrices is unknown."""
     if diagonal is not None and not math.isfinite(diagonal.value):
         return "best in hindsight over full matrices is infinite, or unknown, on an unbounded set"
     if diagonal is not None and diagonal.exact and feasible.quadratically_convex():

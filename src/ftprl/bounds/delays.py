@@ -1,4 +1,4 @@
-"""Delayed feedback in a certificate: how late gradients were, what that cost, and the bound that counts it."""
+"""Delayed feedback in a certificate: how late gradients were, the measured cost, and a bound that counts it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ftprl.bounds.certificate import Certificate
 @final
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """How late the gradients of a game were.
+    """The delays of a game's gradients, and their cost.
 
     A delay is the number of other gradients that arrived between a play and its own gradient. `cost` is measured: the
     sum of g·(x - y), x the point played and y the point that would have been played when g arrived. `bound` needs no
-    such measurement: with e the sum of g and of the gradients of earlier plays that were missing when x was played,
-    r + sum of min(½ |e|², |g| |e|) in the dual norms of Q_{1:t}; None where the learner has no such bound.
+    such measurement: with e the sum of g and of the gradients of earlier plays that were missing when x was played, r +
+    sum of min(½ |e|², |g| |e|) in the dual norms of Q_{1:t}; None where the learner has no such bound.
     """
 
     open: int  # plays that have no gradient yet
@@ -29,18 +29,19 @@ class Delays:
     bound: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Numbers, ready for JSON."""
+        """Return the numbers, ready for JSON."""
         return asdict(self)
 
 
 def count_delays(made: Certificate, delays: Delays, share: float, noise: float) -> Certificate:
-    """The certificate of the learner, which took gradients as they came, for the points that were played instead.
+    """Return the certificate for the points that were played, from the learner's own for gradients as they arrived.
 
-    Regret and bounds change by the measured cost. `share` is what stands in the place of half the stability in the
-    bound that needs no measurement, less that half; `noise` is what rounding can have taken from the cost.
+    Regret and bounds change by the measured cost. `share` replaces half the stability in the bound that needs no
+    measurement, and `noise` bounds the rounding of the cost.
     """
 
     def plus(value: float | None, extra: float = 0.0) -> float | None:
+        """Return value + measured cost + extra, or None if the bound is unknown."""
         return None if value is None else value + delays.cost + extra
 
     counted = made.bound + share + noise if made.bound is not None else None
@@ -65,6 +66,7 @@ def count_delays(made: Certificate, delays: Delays, share: float, noise: float) 
 
 
 def _notes(rounds: int, delays: Delays) -> list[str]:
+    """Return notes for the certificate on late and missing gradients."""
     notes = []
     if delays.late:
         notes.append(

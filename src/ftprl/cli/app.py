@@ -1,4 +1,4 @@
-"""The commands, and the one place where errors become a line and an exit code."""
+"""The commands, and the only place where errors become a line and an exit code."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ftprl = click.version_option(__version__, message="ftprl %(version)s")(
 
 
 def _call(args: list[str]) -> int:
-    """Call the command that was typed; returns its exit code.
+    """Call the command that was typed and return its exit code.
 
     Click's own `main` would turn an interrupt and a closed pipe into errors of its own.
     """
@@ -74,7 +74,7 @@ def _call(args: list[str]) -> int:
 
 
 def run(args: list[str] | None = None) -> int:
-    """The exit code of one call: `EXIT_CODES`."""
+    """Run one command line and return its exit code (see `EXIT_CODES`)."""
     typed = sys.argv[1:] if args is None else args
     try:
         with warnings.catch_warnings():
@@ -83,10 +83,10 @@ def run(args: list[str] | None = None) -> int:
             code = _call(typed)
         sys.stdout.flush()
     except FtprlError as error:
-        from ftprl.cli.spelling import as_typed  # loads the table of options, which most calls do without
+        from ftprl.cli.spelling import as_typed  # loads the table of options, which most calls do not need
 
         return _refuse(_with_option(as_typed(str(error), error.options), typed))
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         return 141
     except MemoryError as error:
         return _refuse(
@@ -104,7 +104,7 @@ def run(args: list[str] | None = None) -> int:
 
 
 def _interrupted(interrupt: BaseException) -> int:
-    """One line about what was kept and lost, and 128 plus the number of the signal."""
+    """Print one line about the rows that were kept and lost; return 128 plus the number of the signal."""
     from ftprl.cli.spelling import as_typed
 
     message = as_typed(str(interrupt), getattr(interrupt, "options", ()))
@@ -113,7 +113,7 @@ def _interrupted(interrupt: BaseException) -> int:
 
 
 def _with_option(message: str, args: list[str]) -> str:
-    """A message that begins with a file, with the option that named it: there may be several files."""
+    """Return a message that begins with a file, with the option that named it, because there may be several files."""
     file, no_such_file, _ = message.partition(": no such file; ")
     if no_such_file and ("-q", file) in itertools.pairwise(args):
         from ftprl.cli.vw_options import of_pairs
@@ -128,7 +128,7 @@ def _with_option(message: str, args: list[str]) -> str:
 
 
 def _usage(error: Any, args: list[str]) -> str:
-    """Return what was typed wrong, with the value, which Click may leave out, and where the right way is shown."""
+    """Return the error of a wrong command line with the value, which Click may leave out, and a hint at the help."""
     message = " ".join(error.format_message().split()).rstrip(".")
     rule = getattr(getattr(getattr(error, "param", None), "entry", None), "rule", None)
     if isinstance(error, click.NoSuchOption):
@@ -138,7 +138,7 @@ def _usage(error: Any, args: list[str]) -> str:
     if values and isinstance(error, click.MissingParameter):  # another option took its name, as in --cache -o model
         before = args[args.index(values[-1]) - 2 :]
         message = f"Option {before[0]!r} requires an argument, got {before[1]!r}"
-    elif values and rule is not None:  # no number, or no whole one
+    elif values and rule is not None:  # not a number, or not a whole one
         return f"{names[0]} needs {rule.wanted}, got {values[-1]!r:.60}; {rule.remedy}."
     elif values and repr(values[-1]) not in message:
         message += f", got {values[-1]!r}"
@@ -147,7 +147,7 @@ def _usage(error: Any, args: list[str]) -> str:
 
 
 def _needed(error: MemoryError) -> str:
-    """Return how much memory was asked for or, since C++ does not say it, how much the process had."""
+    """Return how much memory was requested or, if C++ does not report it, how much the process had."""
     if str(error) not in ("", "std::bad_alloc"):
         return f": {error}"
     import resource
@@ -157,7 +157,7 @@ def _needed(error: MemoryError) -> str:
 
 
 def _instead(error: click.NoSuchOption, args: list[str]) -> str:
-    """Suggest an option in place of one that does not exist; options of Vowpal Wabbit have suggestions of their own."""
+    """Suggest an option instead of one that does not exist; options of Vowpal Wabbit have their own suggestions."""
     from ftprl.cli.vw_options import hint, of_pairs
 
     text = ""
@@ -168,7 +168,7 @@ def _instead(error: click.NoSuchOption, args: list[str]) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    """Print a warning of the library in one line; others as Python has them."""
+    """Print a warning of the library in one line, and others as Python does."""
     if issubclass(category, FtprlWarning):
         _print_error(str(message))
     else:
@@ -176,9 +176,11 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
 
 
 def _refuse(message: str) -> int:
+    """Print an error and return exit code 2."""
     _print_error(message)
     return 2
 
 
 def _print_error(message: str) -> None:
+    """Print an error as one printable line."""
     print(f"ftprl: {''.join(c if c.isprintable() else repr(c)[1:-1] for c in message)}", file=sys.stderr)

@@ -83,7 +83,7 @@ def certify(
     learned = Model.load(model)
     try:
         certificate = receipt.certify_model(learned, radius=radius, other=against, exact=list(exact) or None, norm=norm)
-    except receipt.NotProved as error:  # not bad input: a model whose numbers contradict the theorem
+    except receipt.NotProved as error:  # not bad input, but a model whose numbers contradict the theorem
         print(f"ftprl: {shown(str(model))}: {error}", file=sys.stderr)
         return 1
     if output is not None:
@@ -96,7 +96,7 @@ def certify(
 
 
 def _check_no_other_file(output: Path) -> None:
-    """Refuse to replace a file that is no receipt, such as the data."""
+    """Raise InvalidInput if the output exists and is not a receipt, such as the data."""
     if output.is_file():
         with output.open("rb") as file:
             first = file.read(1)
@@ -107,6 +107,7 @@ def _check_no_other_file(output: Path) -> None:
 
 
 def _draw(certificate: StreamCertificate, path: Path) -> None:
+    """Write a plot of the floor."""
     import io
 
     from ftprl.atomic import replacing

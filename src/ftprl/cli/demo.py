@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ftprl.draw import Panel
     from ftprl.training import Run
 
-_POINTS = 80  # how often the curves are sampled
+_POINTS = 80  # number of points of each curve
 _LENGTH = (
     "(A fixed linear model has the same weights for all rows, from the first one on. Its length is the L2 norm of its"
     " weights, each times the unit of its feature: longer models can fit more, up to memorising the rows.)"
@@ -31,7 +31,7 @@ _LENGTH = (
 
 @dataclass(frozen=True)
 class Result:
-    """One learner's name and receipt."""
+    """A learner's name and certificate."""
 
     name: str
     certificate: Certificate
@@ -119,6 +119,7 @@ def demo(
 
 
 def _play_all(instance: Instance, quiet: bool) -> list[Result]:
+    """Play each learner on the instance."""
     from ftprl.baselines import GradientDescent
     from ftprl.game import Game
     from ftprl.learner import FTPRL
@@ -146,7 +147,7 @@ def _play_all(instance: Instance, quiet: bool) -> list[Result]:
 
 
 def _panels(results: list[Result], instance: Instance) -> list[Panel]:
-    """Return the regrets of the learners, and the worst-case bounds beside the best ones in hindsight."""
+    """Return the regrets of the learners, and the worst-case bounds beside the best bounds in hindsight."""
     from ftprl import draw
 
     bounds = []
@@ -166,6 +167,7 @@ def _panels(results: list[Result], instance: Instance) -> list[Panel]:
 
 
 def _regrets(title: str, results: list[Result]) -> Panel:
+    """Return the plot of all regrets."""
     from ftprl import draw
 
     series = []
@@ -177,7 +179,9 @@ def _regrets(title: str, results: list[Result]) -> Panel:
 
 
 def _save(panels: list[Panel], output: Path) -> None:
-    """Write beside, then rename: the old picture stays until the new one is whole."""
+    """Write the picture to a temporary file and rename it, so that an old picture stays until the new one is
+    complete.
+    """
     from ftprl import draw
 
     fig = draw.figure(panels)
@@ -193,6 +197,7 @@ def _save(panels: list[Panel], output: Path) -> None:
 
 
 def _print_table(results: list[Result], instance: Instance) -> None:
+    """Print the table of the learners."""
     from rich.console import Console
     from rich.table import Table
 
@@ -220,7 +225,7 @@ def _print_table(results: list[Result], instance: Instance) -> None:
 
 
 def _print_rare(results: list[Result], instance: Instance, output: Path) -> None:
-    """Where per-coordinate learning rates win in regret, not only in the bound."""
+    """Print the problem with rare features, where per-coordinate learning rates also win in regret."""
     from rich.console import Console
 
     single, own, descent = (r.certificate.regret for r in results)
@@ -254,7 +259,7 @@ def _learn_clicks(rows: int, seed: int, report: Path, quiet: bool) -> Run:
 
 
 def _print_end(run: Run | None, report: Path) -> None:
-    """What was learned of the click log, in four answers, and what to do next."""
+    """Print four answers about the learned click log, and what to do next."""
     if run is not None:
         from ftprl.report import sentences
         from ftprl.runlog.reader import RunLog
@@ -272,4 +277,5 @@ def _print_end(run: Run | None, report: Path) -> None:
 
 
 def _cell(value: float | None, digits: int) -> str:
+    """Return a number for a table, or a dash."""
     return "-" if value is None else f"{value:.{digits}f}"

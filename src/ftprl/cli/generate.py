@@ -1,4 +1,4 @@
-"""`ftprl generate`: synthetic data, the same for the same seed."""
+"""`ftprl generate`: synthetic data, which depends only on the seed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import click
 
 
 class CommandGroup(click.Group):
-    """A group that prints its help if no command is typed; commands in `modules` are imported when they are needed."""
+    """A group that prints its help if no command is typed; commands in `modules` are imported when they are called."""
 
     def __init__(self, name: str, *, modules: Sequence[str] = (), **details: Any) -> None:
         super().__init__(name, invoke_without_command=True, callback=_show_help, **details)
@@ -40,6 +40,7 @@ class CommandGroup(click.Group):
 
 @click.pass_context
 def _show_help(context: click.Context) -> None:
+    """Print the help if no command was typed."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

@@ -12,7 +12,7 @@ from typing import Any
 from ftprl.cli.parameters import argument, command, flag, option
 from ftprl.terminal import cut, table, wrapped
 
-# What an expert of the mixture is, where its name is no learning-rate scale.
+# A description of each expert of the mixture whose name is not a learning-rate scale.
 _EXPERTS = {
     "scores": "combines the scores of all scales and of the coin",
     "columns": "combines them with the columns of frequent features",
@@ -69,6 +69,7 @@ def inspect(
 
 
 def _table(facts: dict[str, Any]) -> list[str]:
+    """Return the lines of the table."""
     from ftprl.cli.column_table import kind_lines
     from ftprl.cli.live import model_settings, named, setting
     from ftprl.cli.spelling import as_typed
@@ -129,7 +130,7 @@ def _table(facts: dict[str, Any]) -> list[str]:
 
 
 def _combined(reading: Mapping[str, Any]) -> list[str]:
-    """Features that are made of several words or columns."""
+    """Return lines on features that are made of several words or columns."""
     from ftprl.data.files import shown
     from ftprl.data.options import GRAMS, as_passed
 
@@ -140,7 +141,7 @@ def _combined(reading: Mapping[str, Any]) -> list[str]:
 
 
 def _classes(facts: dict[str, Any]) -> list[str]:
-    """The intercept; with several classes their labels and the intercept of each."""
+    """Return the intercept; with several classes, their labels and the intercept of each."""
     from ftprl.data.files import shown
     from ftprl.linear.classes import shown_label
 
@@ -155,7 +156,9 @@ def _classes(facts: dict[str, Any]) -> list[str]:
 
 
 def _weights(largest: list[dict[str, Any]]) -> list[str]:
-    """The weights with the features at their units, and the coefficients of their values; names are escaped."""
+    """Return the largest weights, with each feature at its unit, and the coefficients of its value; names are
+    escaped.
+    """
     from ftprl.data.files import shown
 
     if not largest:
@@ -172,7 +175,7 @@ def _weights(largest: list[dict[str, Any]]) -> list[str]:
 
 
 def _names(names: dict[str, Any] | None) -> list[str]:
-    """How many features have names, and what became of the memory for them."""
+    """Return a line on how many features have names, and whether the memory for names was full."""
     if names is None:
         return []
     text = f"{names['count']} features, and about {names['collisions']} more share their cells (hash collisions)"
@@ -186,7 +189,7 @@ def _names(names: dict[str, Any] | None) -> list[str]:
 
 
 def _bounds(bounds: dict[str, int | None] | None) -> list[str]:
-    """How many weights have bounds by name."""
+    """Return a line on how many weights have bounds by name."""
     if bounds is None:
         return []
     shared = "an unknown number" if bounds["shared"] is None else bounds["shared"]
@@ -203,18 +206,18 @@ def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> 
 
 
 def _nonzero(facts: dict[str, Any]) -> str:
-    """How many weights are not 0, and which are meant, of several scales."""
+    """Return the number of nonzero weights, with a note if there are several scales."""
     scales = "" if facts["mixture"] is None else " in at least one scale"
     return f"{facts['nonzero']} with a nonzero weight{scales}"
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
-    """C2 before C10: numbers in names count as numbers."""
+    """Return a sort key that puts C2 before C10."""
     return [(int(part[:18]), part) if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _mixture(facts: dict[str, Any]) -> list[str]:
-    """The scales, their weights and losses beside the baseline's, and whether the grid may be too short."""
+    """Return the scales, their weights and losses beside the baseline's, and a note if the grid may be too short."""
     if facts["mixture"] is None:
         return []
     names, weights, losses = (facts["mixture"][key] for key in ("names", "weights", "losses"))
@@ -239,12 +242,13 @@ def _mixture(facts: dict[str, Any]) -> list[str]:
 
 
 def _has_later_passes(facts: dict[str, Any]) -> bool:
-    """Whether the losses of the experts are of more rows than were predicted before they were learned."""
+    """Return True if the experts' losses include rows that were learned before they were predicted."""
     first = facts["history"]["progressive"][1] if facts["history"] else 0.0
     return bool(0.0 < first < facts["mixture_weight"] * (1.0 - 1e-9))
 
 
 def _mean(loss: float, weight: float) -> str:
+    """Return a mean loss in few digits."""
     from ftprl.runlog.yardstick import digits
 
     return digits(loss / weight if weight else 0.0)

@@ -1,4 +1,4 @@
-"""What `train` shows while it runs: a table with a line at each power of two, and on a terminal a line that moves."""
+"""The progress of `train`: a table with a line at each power of two and, on a terminal, a live line."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _WIDTHS = {
     "features": 8,
     "held out": 10,
 }
-_BETWEEN = "  "  # between two columns: names of columns have blanks
-# What a terminal that is too narrow does without, the first of these first.
+_BETWEEN = "  "  # between two columns, because names of columns contain blanks
+# The columns to leave out on a narrow terminal, in this order.
 _LEAST = (
     "weight sum",
     "features",
@@ -51,20 +51,20 @@ _MISSING = {"indicator": "a feature 'COLUMN is missing' (--missing ignore: nothi
 
 
 def show(out: TextIO, *, quiet: bool = False) -> Listener:
-    """A listener that writes to a terminal or to a file; with `quiet` warnings only."""
+    """Return a listener that writes to a terminal or to a file; with `quiet`, warnings only."""
     if quiet:
         return _Warnings(out).hear
     return _Live(out).hear if out.isatty() else _Table(out).hear
 
 
 class _Warnings:
-    """One line for each column that looks like an identifier, each checkpoint that could not be written."""
+    """A listener that prints warnings: columns that look like identifiers, checkpoints that could not be written."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def hear(self, event: Event) -> None:
-        """Write what is a warning."""
+        """Print the event if it is a warning."""
         if event["event"] == "checkpoint_failed":
             self._line(f"ftprl: {shown(event['message'])}")
         elif event["event"] == "start":
@@ -72,12 +72,13 @@ class _Warnings:
                 self._line(f"ftprl: {as_typed(caution.text, caution.options)}")
 
     def _line(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # a log that nobody reads any more does not stop the learning
+        """Print a line; a closed log does not stop the learning."""
+        with contextlib.suppress(OSError):  # a closed log does not stop the learning
             print(text, file=self._out, flush=True)
 
 
 class _Table(_Warnings):
-    """One line at each power of two of the rows: the mean loss, the baseline, and how much better the model is."""
+    """A listener that prints a line at each power of two of the rows: mean loss, baseline and improvement."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
@@ -89,7 +90,7 @@ class _Table(_Warnings):
         self._last = (0, 0.0, 0.0)  # the pass, the loss and the weight of the last line
 
     def hear(self, event: Event) -> None:
-        """Write what belongs into the table."""
+        """Print what belongs into the table."""
         super().hear(event)
         kind = event["event"]
         if kind in ("start", "resume"):
@@ -127,12 +128,13 @@ class _Table(_Warnings):
             self._expect(RunConfidence.from_dict(event["confidence"]), event.get("rows_of_runs"), is_end=kind == "end")
 
     def _compared(self, loss: float, baseline: float | None, improvement: float | None) -> str:
+        """Return a mean loss beside the baseline."""
         return compared(loss, baseline, improvement, rmse=self._has_rmse, deviance=self._has_deviance)
 
     def _expect(self, confidence: RunConfidence, runs: int | None, *, is_end: bool) -> None:
-        """At the end what to expect of rows to come, and on the way a line when the loss has risen.
+        """Print an expectation for future rows at the end, and a line as soon as the loss has risen.
 
-        In the order of the data the intervals go on from run to run: `runs` is the number of the rows of all.
+        In the order of the data the intervals continue from run to run: `runs` is the number of rows of all runs.
         """
         drift = confidence.drift
         if drift is not None and drift.alarm and not self._has_alarm:
@@ -153,6 +155,7 @@ class _Table(_Warnings):
         return names
 
     def _progress(self, event: Event) -> str:
+        """Return the line of a progress event."""
         weight = event["pass_weight"]
         loss = event["loss"] * weight if weight else 0.0
         before = self._last[1:] if self._last[0] == event["pass"] else (0.0, 0.0)
@@ -165,7 +168,7 @@ class _Table(_Warnings):
         if self._has_deviance:
             both = deviances(event["loss"], event["baseline"], event["improvement"])
             cells["deviance"] = f"{'' if both is None else format(both[0], '.6g'):>10}"
-        # In later passes rows are met that were learned before: how much better than guessing then says nothing.
+        # In later passes the rows have been learned before, so a comparison with guessing means nothing.
         gain = event["improvement"] if event["pass"] == 1 else math.nan
         cells |= {"baseline": _loss(event["baseline"]), "better": _percent(gain), "since last": _loss(since)}
         if "label" in event:
@@ -180,19 +183,19 @@ class _Table(_Warnings):
 
 
 def _head(name: str) -> str:
-    """Return the heading of a column: those of held-out rows stand beside `held out`."""
+    """Return the heading of a column, without its `held out`."""
     return name.removeprefix("held out ")
 
 
 class _Live(_Table):
-    """The table, and below it a line with the speed and the loss of the moment."""
+    """A listener that prints the table and, below it, a live line with the current speed and loss."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(out)
         self._status, self._began = StatusLine(out), (0.0, 0)
 
     def hear(self, event: Event) -> None:
-        """Move the line, or write above it."""
+        """Update the live line, or print above it."""
         if event["event"] in ("start", "resume"):
             self._began = (time.monotonic(), event["rows"])
         if event["event"] == "tick":
@@ -207,23 +210,25 @@ class _Live(_Table):
 
 
 def _example(value: float | str, digits: str, width: int) -> str:
-    """A label or a prediction, which with several classes is a name, in a column of the table."""
+    """Return a label or a prediction in a column of the table; with several classes it is a name."""
     if isinstance(value, str):
         return f"{shown(value)[:width] or 'unknown':>{width}}"
     return f"{'unknown' if math.isnan(value) else format(value, digits):>{width}}"
 
 
 def _loss(value: float | None) -> str:
+    """Return a loss in a column of the table."""
     return f"{'-' if value is None or math.isnan(value) else digits(value):>10}"
 
 
 def _percent(value: float) -> str:
-    value = 0.0 if abs(value) < 0.05 else value  # no minus before 0.0
+    """Return a percentage in a column of the table."""
+    value = 0.0 if abs(value) < 0.05 else value  # avoids -0.0
     return f"{'-':>8}" if math.isnan(value) else f"{value:>6.1f} %" if abs(value) < 10_000.0 else f"{value:>6.0e} %"
 
 
 def _settings(event: Event, out: TextIO) -> list[str]:
-    """The settings that decide the run, as a few lines."""
+    """Return the settings that determine the run, as a few lines."""
     data: dict[str, Any] = event["data"]
     spec: dict[str, Any] = event["spec"]
     files, width = data["files"], terminal.columns(out)
@@ -251,7 +256,7 @@ def _settings(event: Event, out: TextIO) -> list[str]:
 
 
 def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a model that have a meaning for its loss, besides the loss and the size of the table."""
+    """Return the settings of a model that matter for its loss, except the loss and the size of the table."""
     loss = LOSSES[spec["loss"]]
     unused = {"loss", "dim", *([] if loss.tau is not None else ["tau"])}
     settings = {name: value for name, value in spec.items() if name not in unused}
@@ -262,7 +267,7 @@ def model_settings(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def named(name: str, text: str, indent: int, width: int | None = None) -> list[str]:
-    """A named setting in as many lines as it takes.
+    """Return a named setting in as many lines as it needs.
 
     >>> named("model", "a=1 b=2", 8)
     ['model    a=1 b=2']
@@ -271,7 +276,7 @@ def named(name: str, text: str, indent: int, width: int | None = None) -> list[s
 
 
 def setting(value: Any) -> str:
-    """A setting as it is typed.
+    """Return a setting as it is typed on the command line.
 
     >>> setting((0.1, 1.0)), setting(None), setting(True)
     ('0.1,1', 'none', 'yes')
@@ -286,13 +291,14 @@ def setting(value: Any) -> str:
 
 
 def _bound(name: str, lower: float | None, upper: float | None) -> str:
+    """Return a bound as it is typed on the command line."""
     from ftprl.data.files import shown
 
     return f"{shown(name)}={'' if lower is None else f'{lower:g}'}:{'' if upper is None else f'{upper:g}'}"
 
 
 def _workers(reading: Mapping[str, Any], seconds: float) -> str:
-    """What the workers of a cluster did, and who waited for whom."""
+    """Return a sentence on the speed of a cluster's workers, and on who waited for whom."""
     waited = min(1.0, reading["waiting_seconds"] / seconds) if seconds else 0.0
     return (
         f"{reading['workers']} workers read {reading['rows_per_second_of_a_worker']:,.0f} rows/s each"

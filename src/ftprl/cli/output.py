@@ -1,4 +1,4 @@
-"""What several commands write: pages and pictures, a line that moves, and a line about bad rows."""
+"""Output that several commands share: pages and pictures, a live line, and a line about bad rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ftprl.terminal import columns, cut
 if TYPE_CHECKING:
     from ftprl.runlog.rows import Caution
 
-REFRESH_SECONDS = 0.1  # between two updates of a line that moves
+REFRESH_SECONDS = 0.1  # between two updates of a live line
 FORMS: tuple[Literal["html"], Literal["png"], Literal["svg"]] = ("html", "png", "svg")
 
 
 def form_of(output: Path) -> Literal["html", "png", "svg"]:
-    """Return the form of a page or picture, by the extension of its name."""
+    """Return the format of a page or picture, by the extension of its name."""
     for form in FORMS:
         if output.suffix.lower() == f".{form}":
             return form
@@ -28,26 +28,27 @@ def form_of(output: Path) -> Literal["html", "png", "svg"]:
 
 
 class StatusLine:
-    """A line of a terminal that is written again and again; in a file or a pipe nothing is written."""
+    """A line of a terminal that is rewritten again and again; nothing is written to a file or a pipe."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self._shown, self._is_there = out, 0.0, False
 
     def show(self, text: str) -> None:
-        """Write the line, unless that was done a moment ago."""
+        """Write the line, unless it was written a moment ago."""
         now = time.monotonic()
         if self._out.isatty() and now - self._shown >= REFRESH_SECONDS:
             self._shown, self._is_there = now, True
             self._write(f"\r{cut(text, columns(self._out) - 1)}\x1b[K")
 
     def clear(self) -> None:
-        """Remove the line, so that something else can be written."""
+        """Remove the line, so that other output can be written."""
         if self._is_there:
             self._is_there = False
             self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # a terminal that is gone does not stop the work
+        """Write text; a closed terminal does not stop the work."""
+        with contextlib.suppress(OSError):  # a closed terminal does not stop the work
             self._out.write(text)
             self._out.flush()
 
@@ -66,5 +67,5 @@ def warn_of_bad_rows(count: int, first: str | None) -> None:
         from ftprl.cli.spelling import as_typed
         from ftprl.data.files import shown
 
-        reason = as_typed(shown(first or "")[:400], ("classes",))  # of a resumed run it is from the checkpoint
+        reason = as_typed(shown(first or "")[:400], ("classes",))  # in a resumed run it comes from the checkpoint
         print(f"ftprl: left out {count} bad row{'s'[: count > 1]}; the first: {reason}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`ftprl paper`: every statement of the paper, listed, run and judged."""
+"""`ftprl paper`: list the statements of the paper, run them and judge them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def list_() -> None:
 def show(name: str) -> None:
     """Show what a statement claims and where its code is.
 
-    Also what it is tried on, and where its tests are.
+    It also prints how the statement is tested, and where its tests are.
     """
     from ftprl.paper.registry import chosen
 
@@ -49,6 +49,7 @@ def show(name: str) -> None:
 
 
 def _print_statement(s: Statement) -> None:
+    """Print a statement with its claim and correction, and where its code and tests are."""
     print(f"{s.title}\n{s.place}; expected: {s.expected.value}")
     facts = {"claim": s.claim, "instance": s.instance, "measured": s.measured, "correction": s.correction}
     for label, text in facts.items():
@@ -59,6 +60,7 @@ def _print_statement(s: Statement) -> None:
 
 
 def _print_list(heading: str, names: str, last: str) -> None:
+    """Print a list of names under a heading."""
     print("\n  ".join([f"\n{heading}", *filter(None, names.split(", ")), last]))
 
 
@@ -106,7 +108,7 @@ def run(name: tuple[str, ...], full: bool, output: Path | None, docs: Path | Non
 
 
 def _check_folder(option: str, folder: Path | None) -> None:
-    """Refuse, before any work, what is not a folder and cannot become one."""
+    """Raise InvalidInput, before any work, for a path that cannot be a folder."""
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():
@@ -115,6 +117,7 @@ def _check_folder(option: str, folder: Path | None) -> None:
 
 
 def _table(results: Sequence[Result]) -> list[str]:
+    """Return the table of verdicts."""
     from ftprl.paper.base import Verdict
     from ftprl.paper.page import summary
 
@@ -137,10 +140,11 @@ def _table(results: Sequence[Result]) -> list[str]:
 
 
 def _printed(out: TextIO) -> Callable[[ExperimentProgress], None]:
-    """Return what prints one line per verdict; on a terminal also one that moves."""
+    """Return a listener that prints one line per verdict, and on a terminal also a live line."""
     status = StatusLine(out)
 
     def show(progress: ExperimentProgress) -> None:
+        """Print the progress of an experiment."""
         head = f"[{progress.done:>2}/{progress.total}] {progress.name}: {progress.text}"
         if progress.result is None:
             status.show(head)

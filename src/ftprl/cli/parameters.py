@@ -44,7 +44,7 @@ class Option(click.Option):
 
 
 class TableOption(Option):
-    """An option of the table of options; it passes the value on as a keyword of Python has it, or None."""
+    """An option of the table of options, which converts the text that was typed, or passes None."""
 
     def __init__(self, names: Sequence[str]) -> None:
         (name,) = names
@@ -68,16 +68,16 @@ class TableOption(Option):
         return _CONVERTERS.get(self.entry.type, _same)(self.entry, value)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the line of the help, which is put together only now."""
+        """Return the line of the help, built only when the help is printed."""
         self.help = self.entry.line(_spelled)
         return super().get_help_record(ctx)
 
 
 class Command(click.Command):
-    """A command whose help lists its options under the groups they belong to."""
+    """A command whose help lists its options in groups."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the arguments, the options that are used most, then each group of options."""
+        """Write the arguments, the most used options, then each group of options."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Common options": []}
         common = [name for name in COMMON if self.name == "train"]
         parameters = {str(parameter.name): parameter for parameter in self.get_params(ctx)}
@@ -95,7 +95,7 @@ class Command(click.Command):
 
 
 def command(function: Callable[..., Any]) -> Command:
-    """Make a command of a function, which has its name; the parameters come from decorators below this one."""
+    """Turn a function into a command of its name; decorators below this one declare the parameters."""
     return click.command(function.__name__.strip("_"), cls=Command)(function)
 
 
@@ -132,6 +132,7 @@ def from_table(*names: str) -> Callable[[_F], _F]:
     """Declare options of the table as options of a command, in this order."""
 
     def declare(function: _F) -> _F:
+        """Add the options to a function."""
         for name in reversed(names):
             function = click.option(name, cls=TableOption)(function)
         return function
@@ -144,11 +145,11 @@ def passed(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-# ---- from text to the values of Python ----
+# ---- conversion of typed text to Python values ----
 
 
 def _columns(entry: Entry, values: Sequence[str]) -> tuple[str, ...] | None:
-    """Split columns with commas between them; a name with a comma is in double quotes.
+    """Split columns at commas; a name with a comma is in double quotes.
 
     >>> _columns(BY_NAME["ignore"], ["a,b", '"c,d",e'])
     ('a', 'b', 'c,d', 'e')
@@ -168,13 +169,14 @@ def _columns(entry: Entry, values: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _numbers(entry: Entry, text: str) -> str | float | tuple[float, ...]:
-    """Read a word such as `auto`, a number, or several numbers with commas between them."""
+    """Read a word such as `auto`, a number, or several numbers separated by commas."""
     if "," in text:
         return tuple(_number(entry, part) for part in text.split(","))
     return text if text.isalpha() else _number(entry, text)
 
 
 def _number(entry: Entry, text: str) -> float:
+    """Read a number; raise InvalidInput for other text."""
     try:
         return float(text)
     except ValueError:
@@ -195,6 +197,7 @@ _CONVERTERS: dict[Any, Callable[[Entry, Any], Any]] = {
 
 
 def _click_type(entry: Entry) -> Any:
+    """Return the type that Click needs for an option."""
     if entry.type == AnyPath | None:
         return _NAME
     return next((kind for kind in (int, float) if entry.type == kind | None), str)

@@ -101,7 +101,7 @@ def predict(
         if append:
             write_appended(lines, source, learned, path, target)
         else:
-            # Somebody may wait for the answer before asking on.
+            # A program may wait for this answer before it sends the next row.
             _write(lines, target, path, flush=not source.can_be_read_again)
         target.flush()
     warn_of_bad_rows(lines.bad_rows, lines.first_bad)
@@ -117,7 +117,7 @@ def _predict_files(
     columns: dict[str, bool],
     **reading: Any,
 ) -> None:
-    """One file of predictions per file of data, each written by a worker."""
+    """Write one file of predictions per file of data, each by a worker."""
     from ftprl.cluster.connection import connect
     from ftprl.errors import InvalidInput
     from ftprl.linear import Model

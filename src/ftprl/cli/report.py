@@ -64,7 +64,7 @@ def report(runs: tuple[Path, ...], output: Path | None, format: str | None, quie
 
 
 def _form(output: Path | None, format: str | None) -> Literal["html", "png", "svg"]:
-    """Return the form that is asked for, which an extension of the output must not contradict."""
+    """Return the format asked for; raise InvalidInput if the extension of the output contradicts it."""
     if format is None:
         return "html" if output is None else form_of(output)
     if format not in FORMS:

@@ -1,4 +1,4 @@
-"""Messages of the library with their options as they are typed: `--label` where Python has `label=`."""
+"""Rewrite options in messages of the library as they are typed: `--label` for `label=`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from ftprl.options import BY_NAME
 
-# Options of other commands than `train`, as messages of the library name them and as they are typed.
+# Options of commands other than `train`, as messages of the library name them and as they are typed.
 _NAMES = (
     *("alpha", "by", "dim", "drift", "exact", "norm", "port", "predictions", "predictions_are", "probabilities"),
     *("radius", "rounds", "row", "rows", "threshold", "uncertainty"),
@@ -15,7 +15,8 @@ OF_OTHER_COMMANDS = {"path": "--output", **{name: "--" + name.replace("_", "-") 
 
 
 def as_typed(message: str, options: tuple[str, ...]) -> str:
-    """A message with its options as they are typed on the command line; in Python they are `label=`, `bits=10`.
+    """Return a message with its options as they are typed on the command line; in Python they are `label=`,
+    `bits=10`.
 
     Only the options that an error names are replaced, or one that its message begins with: the rest may be data.
 
@@ -33,18 +34,20 @@ def as_typed(message: str, options: tuple[str, ...]) -> str:
 
 
 def _of_other_command(name: str, match: re.Match[str]) -> str:
-    """An option of another command than `train`, as it is typed; one that is not known stays as it is."""
+    """Return an option of another command as it is typed; an unknown one is not changed."""
     typed = OF_OTHER_COMMANDS.get(name, match[0])
     return typed + (" " if match[1] and typed != match[0] else "")
 
 
 def _replaced(message: str, name: str, count: int = 0) -> str:
+    """Return the message with one option as it is typed."""
     option = BY_NAME.get(name)
     if option is None:
         return re.sub(rf"(?<![\w-]){re.escape(name)}=(?=(\S)?)", lambda match: _of_other_command(name, match), message)
     value = r"(?:True|False)?" if option.switch else ""  # a switch has no value
 
     def typed(match: re.Match[str]) -> str:
+        """Return the typed form of one match."""
         typed = option.switch.split("/")[-1] if option.switch and match[0].endswith("False") else option.typed
         return typed + (" " if message[match.end() : match.end() + 1].strip(" ,;.:") else "")
 

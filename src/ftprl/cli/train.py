@@ -52,7 +52,7 @@ def train(data: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> 
             print(checked(run.model.spec.loss, run.check.to_dict()), file=sys.stderr)
         _report_sparsity(run.model)
     for caution in run.cautions:
-        # Those of the data were shown before the first row; that of classes is no more than a hint.
+        # Warnings about the data were printed before the first row; the warning about classes is only a hint.
         if not (caution.is_of_data or (quiet and caution.kind == "few classes")):
             print(f"ftprl: {as_typed(caution.text, caution.options)}", file=sys.stderr)
     if as_json:
@@ -61,7 +61,9 @@ def train(data: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> 
 
 
 class _Shown:
-    """Shows the events of a run; what that needs is imported with the first of them, when text is already parsed."""
+    """A listener that prints the events of a run; its imports wait for the first event, when text is already being
+    parsed.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet

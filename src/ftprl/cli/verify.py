@@ -48,6 +48,7 @@ def verify(
     status = StatusLine(sys.stderr)
 
     def show(rows: int) -> None:
+        """Print the number of rows replayed."""
         status.show(f"{rows:>12} rows replayed")
 
     listener = None if quiet else show

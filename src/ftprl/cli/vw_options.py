@@ -1,4 +1,4 @@
-"""Options of Vowpal Wabbit, each with what its users type here instead; imported only for an error message."""
+"""Options of Vowpal Wabbit and their equivalents here; imported only for an error message."""
 
 from __future__ import annotations
 

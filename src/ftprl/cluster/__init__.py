@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def reading(engine: str | None, workers: int | None, source: Source) -> Iterator[Cluster | None]:
-    """Have the data of a source read by the workers of a cluster if `engine` is "ray"; yields the cluster, or None.
+    """Let the workers of a cluster read the data of a source if `engine` is "ray"; yields the cluster, or None.
 
-    `workers` is the option `threads`: how many parts of the data are read at the same time.
+    `workers` is the option `threads`: how many parts of the data are read in parallel.
     """
     if engine in (None, "local"):
         yield None
         return
-    from ftprl.cluster.connection import connect  # most commands do without
+    from ftprl.cluster.connection import connect  # most commands do not need it
 
     with connect(workers, source) as cluster:
         yield cluster

@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster, or to one that is started on this machine for the time of a run."""
+"""The connection to a Ray cluster, or to one that is started on this machine for the duration of a run."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ R = TypeVar("R")
 ADDRESS = "RAY_ADDRESS"  # Ray's own variable with the address of a cluster, such as auto or 10.0.0.1:6379
 _ANSWER_SECONDS = 5
 _START_SECONDS = 120
-# Of Ray, unless the environment has others: no warning about GPUs at each start, no statistics sent anywhere, and
-# workers that wait no longer for a processor than the command itself (Ray gives them the lowest priority).
+# Settings of Ray, unless the environment has others: no warning about GPUs at each start, no statistics sent anywhere,
+# and workers with the priority of the command itself (Ray gives them the lowest one).
 _SETTINGS = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 
 
 @final
 class Cluster:
-    """Workers of a Ray cluster: `results` has them do jobs, each result in its turn."""
+    """Workers of a Ray cluster; `results` runs jobs on them and yields the results in order."""
 
     def __init__(self, ray: Any, workers: int) -> None:
         self.ray, self.workers = ray, workers
         self.totals = ReadingTotals()
 
     def summary(self) -> dict[str, Any]:
-        """Return what the workers did so far, as JSON values."""
+        """Return statistics of the workers so far, as JSON values."""
         return {"engine": "ray", "workers": self.workers, **self.totals.to_dict()}
 
     def results(self, jobs: Iterator[J], work: Work[J, R]) -> Generator[R]:
-        """Yield the results of all jobs, in the order of the jobs; a job whose worker dies is done again."""
+        """Yield the results of all jobs, in the order of the jobs; a job whose worker dies is run again."""
         yield from ordered_results(self.ray, work, self.workers, self.totals, jobs)
 
 
 @contextlib.contextmanager
 def connect(workers: int | None, source: Source) -> Iterator[Cluster]:
-    """Have the workers of a cluster read the data of a source.
+    """Let the workers of a cluster read the data of a source.
 
-    Without `workers` there is one for each processor of the cluster but one, which learns.
+    By default there is one worker for each processor of the cluster but one, which learns.
     """
     if workers is not None and workers < 1:
         raise InvalidInput("threads= needs at least 1 with engine=ray, got 0; pass 1.", option=("threads", "engine"))
@@ -69,7 +69,7 @@ def connect(workers: int | None, source: Source) -> Iterator[Cluster]:
 
 
 def _readable(source: Source) -> JobSource:
-    """Return a source, if workers can read its data."""
+    """Return the source; raise InvalidInput if workers cannot read its data."""
     if not isinstance(source, JobSource) or not source.suits_workers or not source.can_be_read_again:
         what = "standard input or a pipe" if source.files else "data in memory"
         raise InvalidInput(
@@ -79,7 +79,7 @@ def _readable(source: Source) -> JobSource:
 
 
 def _imported() -> Any:
-    """Return the module of Ray; a missing one is one line that names the extra."""
+    """Import Ray; raise MissingExtra if it is not installed."""
     with extra_imports:
         import ray
     return ray
@@ -96,8 +96,8 @@ def _initialise(ray: Any, workers: int | None) -> None:
             _check_answer(address)
             ray.init(address=address, **quiet)
         else:
-            # "local": Ray would take another cluster that runs on this machine. One processor more than there are
-            # workers: they wait for this process most of the time.
+            # "local" prevents Ray from using another cluster on this machine. There is one processor more than
+            # workers, because workers wait for this process most of the time.
             ray.init("local", num_cpus=(workers or _processors()) + 1, include_dashboard=False, **quiet)
         _keep_silent()
     except Exception as error:  # Ray raises errors of many kinds, also plain ones
@@ -111,9 +111,9 @@ def _initialise(ray: Any, workers: int | None) -> None:
 
 
 def _keep_silent() -> None:
-    """Have Ray drop what it would print to standard output, where predictions go: logs of a node that died.
+    """Suppress Ray's output of dead nodes' logs to stdout, where predictions go.
 
-    No option of Ray turns this off; what fails raises an error as well.
+    No option of Ray turns this off; a failure raises an error as well.
     """
     from ray._private import worker
 
@@ -122,18 +122,19 @@ def _keep_silent() -> None:
 
 
 def _check_answer(address: str) -> None:
-    """Raise OSError if nobody answers at host:port; Ray itself would go on trying for minutes."""
+    """Raise OSError if nobody answers at host:port; Ray itself would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
 
 
 def _processors() -> int:
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _installed_version() -> str:
-    """Return the version of ftprl where this runs; empty where there is none."""
+    """Return the installed version of ftprl, or an empty text if it is not installed."""
     try:
         from ftprl.version import __version__ as installed
     except ImportError:
@@ -142,7 +143,7 @@ def _installed_version() -> str:
 
 
 def _check_versions(ray: Any) -> None:
-    """Refuse workers with another version of ftprl: they could hash features to other cells."""
+    """Raise an error if workers have another version of ftprl, which could hash features to other cells."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
     ask = ray.remote(num_cpus=0, max_retries=3)(_installed_version)
@@ -158,7 +159,7 @@ def _check_versions(ray: Any) -> None:
                 option="engine",
             ) from None
         except ray.exceptions.RayError:
-            continue  # the node has just died: what it would read is read by others
+            continue  # the node has just died: other nodes read its share
         if installed != __version__:
             what = f"version {installed}" if installed else "none"
             raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Jobs on the workers of a Ray cluster, and their results in the order of the jobs."""
+"""Run jobs on the workers of a Ray cluster and return their results in the order of the jobs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ftprl.errors import FtprlError, Unsupported
 J = TypeVar("J")
 R = TypeVar("R")
 
-_WAITING = 8  # results of a job that may wait for the learner; then its worker waits
-_LAST_SECONDS = 10  # for the thread that brings results to end
-_MOST_DEATHS = 5  # of workers, one after the other, without a result between them
+_WAITING = 8  # results of a job that may wait for the learner before its worker pauses
+_LAST_SECONDS = 10  # to wait for the thread that fetches results
+_MOST_DEATHS = 5  # deaths of workers in a row, without a result between them
 
 
 @dataclass
 class ReadingTotals:
-    """What the workers did: rows, bytes of them that were moved, seconds; and how many seconds learning waited."""
+    """Statistics of the workers: rows, bytes moved, seconds of reading, and seconds that the learner waited."""
 
     rows: int = 0
     bytes: int = 0
@@ -33,7 +33,7 @@ class ReadingTotals:
     start: float = field(default_factory=time.perf_counter)
 
     def to_dict(self) -> dict[str, float]:
-        """As JSON values, with rows per second: of one worker while it reads, and of the learner while it has rows."""
+        """Return JSON values, with rows per second of a worker while it reads and of the learner while it has rows."""
         learning = time.perf_counter() - self.start - self.waiting_seconds
         return {
             **{name: value for name, value in vars(self).items() if name != "start"},
@@ -43,11 +43,12 @@ class ReadingTotals:
 
 
 def _rate(rows: int, seconds: float) -> float:
+    """Return rows per second, 0 without rows or time."""
     return rows / seconds if rows and seconds > 0.0 else 0.0
 
 
 def _do(work: Work[Any, Any], job: Any, skip: int) -> Iterator[tuple[Any, float] | None]:
-    """Yield the results of a job behind the first `skip`, each with the seconds it took; None when it is complete."""
+    """Yield the results of a job after the first `skip`, each with the seconds it took; None at the end."""
     clock = time.perf_counter()
     for number, result in enumerate(work(job)):
         if number >= skip:
@@ -58,7 +59,7 @@ def _do(work: Work[Any, Any], job: Any, skip: int) -> Iterator[tuple[Any, float]
 
 @final
 class _Running(Generic[J]):
-    """A job under way; if its worker dies, another one does it again from the first result that is missing."""
+    """A running job; if its worker dies, another worker continues from the first missing result."""
 
     def __init__(self, ray: Any, work: Work[J, Any], sent: Any, job: J, totals: ReadingTotals) -> None:
         self._ray, self._sent, self._job, self._totals = ray, sent, job, totals
@@ -66,7 +67,7 @@ class _Running(Generic[J]):
         self._generator = self._started(1)
 
     def _started(self, processors: int) -> Any:
-        """Start the job, or start it again behind the results that were taken; returns references to results."""
+        """Start the job, skipping results that were taken already; return references to the results."""
         streaming = {"num_returns": "streaming", "_generator_backpressure_num_objects": _WAITING, "max_retries": 0}
         do = self._ray.remote(num_cpus=processors, **streaming)(_do)
         return do.remote(self._sent, self._job, self._taken)
@@ -77,12 +78,12 @@ class _Running(Generic[J]):
         while True:
             try:
                 outcome = self._ray.get(next(self._generator))
-            except self._ray.exceptions.RayTaskError as error:  # what the job raised, as if it had been raised here
+            except self._ray.exceptions.RayTaskError as error:  # raise the job's own error here
                 cause = error.cause
                 raise (cause if isinstance(cause, FtprlError | OSError | MemoryError) else error) from None
             except (StopIteration, self._ray.exceptions.RayError) as error:
                 # A worker or a node died, or an object was lost with one. Results that end without the None of a
-                # complete job are as well those of a worker that failed: Ray says the same of both.
+                # complete job also come from a worker that failed: Ray reports both in one way.
                 deaths += 1
                 self._totals.deaths += 1
                 if deaths >= _MOST_DEATHS:
@@ -92,7 +93,8 @@ class _Running(Generic[J]):
                         f" ({reason}); give them more memory, or read fewer files at once with threads=.",
                         option="threads",
                     ) from None
-                # All others wait until its results are taken: it asks for no processor, which the others may hold.
+                # All other jobs wait until the results of this one are taken, so it requests no processor, which they
+                # may hold.
                 self._generator = self._started(0)
                 continue
             if outcome is None:
@@ -102,9 +104,9 @@ class _Running(Generic[J]):
 
 
 def ordered_results(ray: Any, work: Work[J, R], workers: int, totals: ReadingTotals, jobs: Iterator[J]) -> Generator[R]:
-    """Yield the results of all jobs in order; so many jobs are done at a time, each by another worker."""
+    """Yield the results of all jobs in order; `workers` jobs run at a time, each on its own worker."""
     outcomes = _outcomes(ray, work, workers, totals, jobs)
-    thread = ThreadPoolExecutor(1, "ftprl-results")  # brings the next result to this node while one is learned
+    thread = ThreadPoolExecutor(1, "ftprl-results")  # fetches the next result to this node while one is learned
     pending = thread.submit(next, outcomes, None)
     try:
         while True:
@@ -130,13 +132,13 @@ def ordered_results(ray: Any, work: Work[J, R], workers: int, totals: ReadingTot
         ) from None
     finally:
         thread.shutdown(wait=False, cancel_futures=True)
-        wait([pending], _LAST_SECONDS)  # for a worker that is slow
+        wait([pending], _LAST_SECONDS)  # a worker may be slow
 
 
 def _outcomes(
     ray: Any, work: Work[J, Any], workers: int, totals: ReadingTotals, jobs: Iterator[J]
 ) -> Iterator[tuple[Any, float]]:
-    """Yield the results of all jobs; the next job is started as soon as all results of the first one are taken."""
+    """Yield the results of all jobs; the next job starts as soon as all results of the first one are taken."""
     sent = ray.put(work)
     started = (_Running(ray, work, sent, job, totals) for job in jobs)
     running = deque(islice(started, workers))

@@ -1,4 +1,4 @@
-"""What to expect of rows to come: intervals that hold at every row at once, and an alarm for a loss that rises."""
+"""What to expect of future rows: intervals that hold at every row at once, and an alarm for a rising loss."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first used: predicting does without any, most runs without residuals."""
+    """Import a public name on first use: predicting needs none of them, most runs need no residuals."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

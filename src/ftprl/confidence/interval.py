@@ -10,18 +10,18 @@ from typing import Any, final
 from ftprl._core import MeanSequence
 
 LEVEL = 0.95  # the probability that an interval holds at every row
-CUT_SHARE = 0.1  # of half the width: as much may be cut off
+CUT_SHARE = 0.1  # largest clipped part that counts as small, as a share of half the width
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class MeanInterval:
-    """The mean of some numbers of the rows so far, and an interval for the mean of their expectations.
+    """The mean of a number over the rows so far, and an interval for the mean of its expectations.
 
-    With probability `level` the interval holds at every row of the stream at once, whatever made the rows: each row's
-    number may depend on all rows before it. If rows stay as they are, it says what to expect of rows to come. Numbers
-    beyond `bound` are cut to it: `cut_rows` were, and without that the mean would be `cut_off` further from 0.
-    `upper` is infinite where the numbers have no upper limit that can be told.
+    With probability `level` the interval holds at every row of the stream at once, whatever process made the rows: each
+    row's number may depend on all rows before it. If rows do not change, it predicts the mean of future rows. Numbers
+    beyond `bound` are clipped to it: `cut_rows` is their count, and without clipping the mean would be `cut_off`
+    further from 0. `upper` is infinite if the numbers have no known upper limit.
 
     >>> MeanInterval(0.453, 0.449, 0.457, 0.95, 80_000).text()
     '0.4530 (95 %: 0.4490 to 0.4570)'
@@ -38,23 +38,23 @@ class MeanInterval:
 
     @property
     def radius(self) -> float:
-        """Half the width; without an upper end how far the lower one is below the mean."""
+        """Return half the width; without an upper end, the distance from the lower end to the mean."""
         return 0.5 * (self.upper - self.lower) if self.upper < math.inf else self.mean - self.lower
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether 0 lies outside."""
+        """Return True if the interval does not contain 0."""
         return self.lower > 0.0 or self.upper < 0.0
 
     def ends(self, scale: float = 1.0, unit: str = "") -> str:
-        """The two ends, times `scale`, with as many digits as the width is worth."""
+        """Return both ends, times `scale`, with as many digits as the width justifies."""
         digits = digits_for(scale * self.radius)
         if self.upper == math.inf:
             return f"at least {fixed(scale * self.lower, digits)}{unit}"
         return f"{fixed(scale * self.lower, digits)} to {fixed(scale * self.upper, digits)}{unit}"
 
     def below(self, what: str) -> str:
-        """How far something lies below another, of which this is the difference.
+        """Return how far one quantity lies below another, if this is the interval of their difference.
 
         >>> ends = ((0.1, 0.3), (-0.3, -0.1), (-0.1, 0.3))
         >>> [MeanInterval(0.0, *both, 0.95, 10, 1.0).below("it") for both in ends]
@@ -69,17 +69,17 @@ class MeanInterval:
         return f"between {lower} above and {upper} below {what}"
 
     def text(self, scale: float = 1.0, unit: str = "") -> str:
-        """The mean and the interval."""
+        """Return the mean and the interval."""
         mean = fixed(scale * self.mean, digits_for(scale * self.radius))
         return f"{mean}{unit} ({100 * self.level:g} %: {self.ends(scale, unit)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values; what is not finite is None."""
+        """Return JSON values; a number that is not finite is None."""
         return {name: value if math.isfinite(value := getattr(self, name)) else None for name in _FIELDS}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> MeanInterval:
-        """The interval that `to_dict` wrote."""
+        """Return the interval that `to_dict` wrote."""
         none = {"upper": math.inf}
         known: dict[str, Any] = {
             name: none.get(name, math.nan) if values[name] is None else values[name] for name in _FIELDS
@@ -88,12 +88,12 @@ class MeanInterval:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the part of the numbers that was cut off matters beside the width."""
+        """Return True if the clipped part of the numbers is large beside the width."""
         return abs(self.cut_off) > CUT_SHARE * self.radius
 
     @classmethod
     def of(cls, sequence: MeanSequence, level: float) -> MeanInterval | None:
-        """The interval of a sequence; None before its first row."""
+        """Return the interval of a sequence; None before its first row."""
         if (summary := sequence.summary) is None:
             return None
         mean, lower, upper, rows, bound, cut_rows, cut_off = summary
@@ -104,7 +104,7 @@ _FIELDS = tuple(MeanInterval.__dataclass_fields__)
 
 
 def fixed(value: float, digits: int) -> str:
-    """A number with so many decimals, and no minus before a zero.
+    """Return a number with this many decimals, and never "-0".
 
     >>> fixed(-0.0001, 2), fixed(2564956206.3, 0)
     ('0.00', '2,564,956,206')
@@ -113,7 +113,7 @@ def fixed(value: float, digits: int) -> str:
 
 
 def digits_for(radius: float) -> int:
-    """How many decimals show an interval of this half width with two digits of its own.
+    """Return how many decimals show an interval of this half width with two significant digits.
 
     >>> digits_for(0.0042), digits_for(12.0)
     (4, 0)

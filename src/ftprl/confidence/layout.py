@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 MONITOR_NUMBERS = 75
-LARGEST, OCTAVES_OF_TAIL = 64, 3  # numbers that are kept of the tail of the losses, of so many octaves of rows
+LARGEST, OCTAVES_OF_TAIL = 64, 3  # largest losses kept per octave of rows, and number of octaves
 TAIL_NUMBERS = 1 + LARGEST * OCTAVES_OF_TAIL
-# Of residuals: those of all rows, by name, and two kinds of bins.
+# The residual state: sums over all rows, by name, and two kinds of bins.
 RESIDUAL_HEAD = ("rows", "weight", "absolute", "label", "label_squares", "width", "first", "last", "top", "near_zero")
 PREDICTION_BINS, BINS_PER_OCTAVE, OCTAVES = 128, 16, 20
 RESIDUAL_BINS = BINS_PER_OCTAVE * OCTAVES

@@ -1,4 +1,4 @@
-"""The residuals of a regression run, label - prediction, of rows predicted before they were learned.
+"""The residuals (label - prediction) of a regression run, of rows predicted before they were learned.
 
 The core keeps them in a fixed number of bins (src/core/learn/residuals.hpp), which follow the data; here they are
 made into what a report shows.
@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from ftprl.confidence.layout import PREDICTION_BINS, RESIDUAL_BINS, RESIDUAL_HEAD
 
 Vector = NDArray[np.float64]
-GROUPS = 20  # of predictions, with about as many rows each
-_WIDEST = 0.1  # of the range of the predictions: a wider group ends, unless it has few rows
+GROUPS = 20  # groups of predictions, with about as many rows each
+_WIDEST = 0.1  # widest group, as a share of the predictions' range, unless it has few rows
 _FEWEST_ROWS = 20.0
 BARS = 30  # of the histogram
-_TAIL = 0.005  # of the rows on either side lie beyond its bars
+_TAIL = 0.005  # share of the rows beyond the bars on either side
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @final
 class ResidualGroup(NamedTuple):
-    """Rows with predictions of about the same size: their weight, mean prediction and mean label."""
+    """Rows with predictions of similar size: their weight, mean prediction and mean label."""
 
     weight: float
     prediction: float
@@ -39,11 +39,11 @@ class ResidualGroup(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class ResidualSummary:
-    """How far labels were from their predictions.
+    """The distribution of residuals.
 
     `mean` is the mean residual, label - prediction, and `label_deviation` the root mean squared error of predicting
-    every row by the mean of all labels. `quantiles` are those of `QUANTILES`, exact to 6 %. `bars` are the weights
-    between neighbouring `edges`; `beyond` those below the first and above the last of them.
+    every row by the mean of all labels. `quantiles` belong to the shares `QUANTILES`, exact to 6 %. `bars` are the
+    weights between neighbouring `edges`, `beyond` the weights below the first edge and above the last one.
     """
 
     rows: int
@@ -60,16 +60,16 @@ class ResidualSummary:
 
     @property
     def r2(self) -> float | None:
-        """The share of the variance of the labels that was predicted; None where labels do not differ."""
+        """Return the share of the variance of the labels that was predicted; None if all labels are equal."""
         return 1.0 - (self.rmse / self.label_deviation) ** 2 if self.label_deviation > 0.0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the summary as JSON values."""
         return asdict(self) | {"groups": [list(group) for group in self.groups], "r2": self.r2}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ResidualSummary | None:
-        """What `to_dict` wrote; None for anything else, such as the events of another version."""
+        """Return the summary that `to_dict` wrote; None for anything else, such as the events of another version."""
         try:
             names = ("weight", "rmse", "mae", "mean", "label_deviation")
             weight, rmse, mae, mean, deviation = scalars = [float(values[name]) for name in names]
@@ -87,7 +87,7 @@ class ResidualSummary:
 
 
 def summary_of(numbers: Sequence[float]) -> ResidualSummary | None:
-    """What the numbers of a monitor say; None before the first row."""
+    """Return the summary of a monitor's numbers; None before the first row."""
     head = dict(zip(RESIDUAL_HEAD, numbers, strict=False))
     weight = head["weight"]
     if not weight > 0.0:
@@ -97,7 +97,7 @@ def summary_of(numbers: Sequence[float]) -> ResidualSummary | None:
     below, above = rest[4 * PREDICTION_BINS :].reshape(2, -1)
     lows, highs, weights = _intervals(head["top"], below, above, head["near_zero"])
     least, most = (_quantile(lows, highs, weights, q) for q in (_TAIL, 1.0 - _TAIL))
-    if not least < most:  # no residual but one, such as 0
+    if not least < most:  # all residuals are equal, such as 0
         least, most = least - 0.5, most + 0.5
     edges = np.linspace(least, most, BARS + 1)
     shares = _spread(lows, highs, weights, edges)
@@ -118,7 +118,7 @@ def summary_of(numbers: Sequence[float]) -> ResidualSummary | None:
 
 
 def _intervals(top: float, below: Vector, above: Vector, near_zero: float) -> tuple[Vector, Vector, Vector]:
-    """The bins with a weight, from the lowest residuals to the highest: their ends and weights."""
+    """Return ends and weights of the bins with rows, from the lowest residuals to the highest."""
     keys = (top - np.arange(RESIDUAL_BINS)).astype(np.int64)
     real = keys >= 0
     low, high = (np.ldexp(1.0 + k % 16 / 16.0, k // 16 - 1023) for k in (keys[real], keys[real] + 1))
@@ -130,7 +130,11 @@ def _intervals(top: float, below: Vector, above: Vector, near_zero: float) -> tu
 
 
 def _quantile(lows: Vector, highs: Vector, weights: Vector, share: float) -> float:
-    """The residual that this share of the rows is below, linear within its bin."""
+    """Return the residual that this share of the rows is below, linear within its bin.
+
+    >>> _quantile(np.array([-1.0, 0.0]), np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.75)
+    0.5
+    """
     sums = np.cumsum(weights)
     k = min(int(np.searchsorted(sums, share * sums[-1])), len(sums) - 1)
     part = (share * sums[-1] - (sums[k] - weights[k])) / weights[k]
@@ -138,7 +142,9 @@ def _quantile(lows: Vector, highs: Vector, weights: Vector, share: float) -> flo
 
 
 def _spread(lows: Vector, highs: Vector, weights: Vector, edges: Vector) -> Vector:
-    """The weights below the first edge, between neighbouring ones and above the last, evenly within each bin."""
+    """Return the weights below the first edge, between neighbouring edges and above the last, evenly within each
+    bin.
+    """
     ends = np.concatenate([[-np.inf], edges, [np.inf]])
     point = highs == lows
     width = np.where(point, 1.0, highs - lows)
@@ -150,7 +156,7 @@ def _spread(lows: Vector, highs: Vector, weights: Vector, edges: Vector) -> Vect
 
 
 def _groups(bins: Vector) -> list[ResidualGroup]:
-    """Neighbouring bins of predictions taken together."""
+    """Combine neighbouring bins of predictions into groups of similar weight."""
     total = float(bins[:, 0].sum())
     few, groups, begin = min(max(_FEWEST_ROWS, total / 2000.0), total / GROUPS), [], 0
     for end in range(1, len(bins) + 1):

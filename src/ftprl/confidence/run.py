@@ -1,4 +1,4 @@
-"""What a run knows of rows to come: intervals of its loss, improvement, calibration and error rate, and the alarm."""
+"""The confidence of a run: intervals of its loss, improvement, calibration and error rate, and the drift alarm."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 FALSE_ALARM = 0.01  # the probability of an alarm, at any row, in a stream whose expected loss never rises
-_HUGE = 1e300  # larger losses count as that
-_ALARM_ROW = -1  # its place in the numbers of a monitor
+_HUGE = 1e300  # larger losses are clipped to it
+_ALARM_ROW = -1  # index of the alarm's row in the numbers of a monitor
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The alarm for a loss that rises: whether and at which row it was raised.
+    """The alarm for a rising loss: whether and at which row it was raised.
 
-    The null hypothesis is that the expected loss of no row is above the mean expected loss of the rows before. Then the
-    alarm is raised, at any row at all, with probability at most `false_alarm`. A loss that falls raises none.
+    The null hypothesis is that the expected loss of no row is above the mean expected loss of the rows before it. Under
+    it the alarm is raised, at any row at all, with probability at most `false_alarm`. A falling loss raises no alarm.
     """
 
     row: int | None
@@ -40,11 +40,11 @@ class Drift:
 
     @property
     def alarm(self) -> bool:
-        """Whether the loss has risen."""
+        """Return True if the loss has risen."""
         return self.row is not None
 
     def text(self) -> str:
-        """The alarm as a phrase.
+        """Return the alarm as a phrase.
 
         >>> Drift(None).text(), Drift(5120).text()
         ('no drift alarm', 'the loss has risen: alarm at row 5120')
@@ -58,11 +58,11 @@ class RunConfidence:
     """Intervals that hold at every row at once, each with its own probability `level`, and the drift alarm.
 
     All are about predictions made before the row was learned, in the first pass. `loss` is the mean progressive loss,
-    `improvement` how much the baseline's is above it (None for a model saved without a baseline), `calibration` the
-    mean prediction minus the mean label (None for the hinge losses, which predict no mean), and `error_rate` how often
-    the wrong class was predicted (two classes). `drift` is None for rows in random order. `loss` has no upper end where
-    losses that matter were cut off, and with labels that are numbers not until 3,000 rows have shown no heavy tail. The
-    others are None where differences that matter were cut off.
+    `improvement` how much lower it is than the baseline's (None for a model saved without a baseline), `calibration`
+    the mean prediction minus the mean label (None for the hinge losses, which predict no mean), and `error_rate` the
+    share of wrongly predicted classes (two classes). `drift` is None for rows in random order. `loss` has no upper end
+    if a relevant part of the losses was clipped and, for numeric labels, until 3,000 rows have shown no heavy tail. The
+    other intervals are None if a relevant part of the differences was clipped.
     """
 
     loss: MeanInterval
@@ -72,18 +72,18 @@ class RunConfidence:
     drift: Drift | None
 
     def intervals(self) -> dict[str, MeanInterval]:
-        """The intervals that the run has, by name."""
+        """Return the intervals that the run has, by name."""
         names = ("loss", "improvement", "calibration", "error_rate")
         return {name: interval for name in names if (interval := getattr(self, name)) is not None}
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the intervals and the alarm as JSON values."""
         drift = {} if self.drift is None else {"drift": {"row": self.drift.row, "false_alarm": self.drift.false_alarm}}
         return {**{name: interval.to_dict() for name, interval in self.intervals().items()}, **drift}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunConfidence:
-        """What `to_dict` wrote."""
+        """Return the confidence that `to_dict` wrote."""
         read = {name: MeanInterval.from_dict(entry) for name, entry in values.items() if name != "drift"}
         known = values.get("drift")
         drift = None if known is None else Drift(known["row"], known["false_alarm"])
@@ -93,10 +93,10 @@ class RunConfidence:
         return "\n".join(self.lines())
 
     def line(self) -> str:
-        """The loss, the improvement and the alarm in one line.
+        """Return the loss, the improvement and the alarm in one line.
 
-        With labels that are numbers the first rows, which settle the bound of the losses, are left out: their losses
-        may be most of the mean.
+        For numeric labels the first rows, from which the bound of the losses is chosen, are left out: their losses may
+        be most of the mean.
         """
         gain = "" if self.improvement is None else ", " + self.improvement.below("the baseline's")
         start = " after the first 32 rows" if self.error_rate is None else ""
@@ -106,7 +106,7 @@ class RunConfidence:
         return f"{level}: mean loss {self.loss.ends()}{start}{cut}{gain}{alarm}"
 
     def lines(self) -> list[str]:
-        """One line for each number."""
+        """Return one line for each number."""
         lines = [f"mean loss {self.loss.text()}"]
         if self.improvement is not None:
             lines.append(f"below the baseline's loss by {self.improvement.text()}")
@@ -119,7 +119,7 @@ class RunConfidence:
 
 @final
 class RunMonitor:
-    """Watches a run row by row; its state is a list of numbers, which do not depend on how rows are cut into batches.
+    """The state of a run's intervals and alarm, updated row by row; batch sizes do not change it.
 
     >>> monitor = RunMonitor("logistic")
     >>> losses = np.full(1000, 0.1)
@@ -133,20 +133,20 @@ class RunMonitor:
         self._nothing = list(self._core.numbers)
         kind = LOSSES[loss]
         self._tail = None if kind.is_classification else LossTail()
-        self._is_tail_of_labels = kind.has_deviance  # such a loss is near a multiple of a large label
+        self._is_tail_of_labels = kind.has_deviance  # the loss is nearly proportional to a large label
         self.restore(numbers)
 
     def restart(self) -> None:
-        """Forget the rows so far, but for the residuals and the largest losses."""
+        """Forget the rows so far, except the residuals and the largest losses."""
         self._core.numbers = self._nothing
 
     @property
     def needs_scores(self) -> bool:
-        """Whether `add` needs the predicted scores; with the log loss the losses are enough."""
+        """Return True if `add` needs the predicted scores; for the log loss the losses are enough."""
         return self._core.needs_scores
 
     def add(self, losses: Vector, baselines: Vector, scores: Vector | None, y: Vector, weight: Vector) -> None:
-        """Rows as they were predicted before they were learned; those without a label or weight are passed over."""
+        """Add rows as they were predicted before they were learned; rows without a label or weight are ignored."""
         self._core.add(losses, baselines, scores, y, weight)
         if self._tail is not None:
             met = (weight > 0.0) & (y == y) & (losses == losses)
@@ -154,11 +154,11 @@ class RunMonitor:
 
     @property
     def numbers(self) -> list[float]:
-        """All that it remembers, for a checkpoint."""
+        """Return the state as numbers, for a checkpoint."""
         return [*self._core.numbers, *([] if self._tail is None else self._tail.numbers)]
 
     def restore(self, numbers: Sequence[float]) -> None:
-        """Go on from saved numbers; none of them changes nothing."""
+        """Restore saved numbers; an empty list changes nothing."""
         tail = numbers[MONITOR_NUMBERS:]
         if len(tail) not in (0, 0 if self._tail is None else TAIL_NUMBERS):
             raise _other_numbers("numbers", len(numbers))
@@ -168,19 +168,22 @@ class RunMonitor:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether the losses may have a tail too heavy for an upper end; never with labels that are classes."""
+        """Return True if the tail of the losses may be too heavy for an upper end; never for labels that are
+        classes.
+        """
         return self._tail is not None and self._tail.is_heavy
 
     @property
     def residual_numbers(self) -> list[float]:
-        """The residuals of this run in bins, for a checkpoint; none for two classes."""
+        """Return the binned residuals of this run, for a checkpoint; none for two classes."""
         return self._core.residuals if self._core.has_residuals else []
 
     def restore_residuals(self, numbers: Sequence[float]) -> None:
-        """Go on from saved residuals; none of them changes nothing."""
+        """Restore saved residuals; an empty list changes nothing."""
         self._set("residuals", numbers)
 
     def _set(self, name: str, numbers: Sequence[float]) -> None:
+        """Set numbers of the core; raise BadModel if they do not fit."""
         if numbers:
             try:
                 setattr(self._core, name, [float(value) for value in numbers])
@@ -188,7 +191,7 @@ class RunMonitor:
                 raise _other_numbers(name, len(numbers)) from None
 
     def residuals(self) -> ResidualSummary | None:
-        """How far labels were from predictions in this run; None for two classes, and before the first row."""
+        """Return the distribution of residuals in this run; None for two classes, and before the first row."""
         if not self._core.has_residuals:
             return None
         from ftprl.confidence.residuals import summary_of
@@ -197,16 +200,16 @@ class RunMonitor:
 
     @property
     def drift(self) -> Drift:
-        """The drift alarm."""
+        """Return the drift alarm."""
         row = int(self._core.numbers[_ALARM_ROW])
         return Drift(row if row > 0 else None)
 
     def intervals(self) -> list[MeanInterval | None]:
-        """Return the intervals of the mean loss, improvement, calibration and error rate, of numbers that are cut."""
+        """Return the intervals of the mean loss, improvement, calibration and error rate, of clipped numbers."""
         return [MeanInterval.of(part, LEVEL) for part in self._core.sequences]
 
     def confidence(self, *, is_random: bool = False) -> RunConfidence | None:
-        """What is known so far, of rows in random order or not; None before the first row."""
+        """Return the intervals so far, for rows in random order or not; None before the first row."""
         loss, improvement, calibration, errors = self.intervals()
         if loss is None:
             return None
@@ -219,4 +222,5 @@ class RunMonitor:
 
 
 def _other_numbers(name: str, count: int) -> BadModel:
+    """Return the error for saved numbers that do not fit."""
     return BadModel(f"the {name} of a run's intervals need to be those that it saved, got {count} others; start anew.")

@@ -1,8 +1,8 @@
-"""Whether the losses of a run have an upper limit that can be told: none is stated where they are heavy-tailed.
+"""Test whether the losses of a run are heavy-tailed, in which case no upper end of their mean is stated.
 
-The mean of losses without a bound can be far above all that was seen: a label a thousand times as large as the others,
-once in a thousand rows, is most of the risk. No interval is valid for all such losses, so that the upper end of one is
-left out unless the largest losses of the run fall off quickly.
+The mean of unbounded losses can be far above all losses seen: a label a thousand times as large as the others, once in
+a thousand rows, is most of the risk. No interval is valid for all such losses, so the upper end is left out unless the
+largest losses of the run fall off quickly.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from ftprl.confidence.layout import LARGEST, OCTAVES_OF_TAIL
 
 Vector = NDArray[np.float64]
-_FEWEST_ROWS = 3000  # what happens once in a thousand rows has then happened with a probability of 95 %
-_FIRST = 32  # rows that are passed over: a model that knows nothing yet has losses of another size
-_LIGHT = 2.5  # a tail index from which on the mean of some hundred rows is near what is expected
-_FAR = 16.0  # times the smallest of the largest numbers: a light tail does not reach so far
+_FEWEST_ROWS = 3000  # an event once in a thousand rows has then occurred with probability 95 %
+_FIRST = 32  # skipped rows: an untrained model has losses of another size
+_LIGHT = 2.5  # tail index from which on the mean of some hundred rows is close to the expectation
+_FAR = 16.0  # factor above the smallest of the largest numbers that a light tail does not reach
 
 
 @final
 class LossTail:
-    """The largest numbers of the last rows: those since the last power of two, and of the two octaves before it.
+    """The largest numbers among the latest rows: since the last power of two, and in the two octaves before it.
 
     >>> rng = np.random.default_rng(0)
     >>> light, heavy = LossTail(), LossTail()
@@ -39,7 +39,7 @@ class LossTail:
         self._octaves = [np.zeros(0)] * OCTAVES_OF_TAIL
 
     def add(self, values: Vector) -> None:
-        """Add rows; how they are cut into batches changes nothing."""
+        """Add rows; batch sizes change nothing."""
         at = 0
         while at < len(values):
             if self._rows >= _FIRST and self._rows & (self._rows - 1) == 0:
@@ -54,7 +54,7 @@ class LossTail:
 
     @property
     def is_heavy(self) -> bool:
-        """True unless the largest numbers fall off quickly: by Hill's estimate of the index of their tail."""
+        """Return True unless the largest numbers fall off quickly, by Hill's estimate of the index of their tail."""
         first = 1 << max((self._rows - 1).bit_length() - OCTAVES_OF_TAIL, 0)
         if self._rows - first < _FEWEST_ROWS:
             return True
@@ -66,11 +66,11 @@ class LossTail:
 
     @property
     def numbers(self) -> list[float]:
-        """All that it remembers, for a checkpoint; -1 stands for no number."""
+        """Return the state as numbers, for a checkpoint; -1 means no number."""
         filled = ([-1.0] * (LARGEST - len(one)) + one.tolist() for one in self._octaves)
         return [float(self._rows), *(number for part in filled for number in part)]
 
     def restore(self, numbers: Sequence[float]) -> None:
-        """Go on from saved numbers."""
+        """Restore saved numbers."""
         self._rows = int(numbers[0])
         self._octaves = [part[part >= 0.0] for part in np.reshape(numbers[1:], (OCTAVES_OF_TAIL, LARGEST))]

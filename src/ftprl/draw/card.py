@@ -1,4 +1,4 @@
-"""A small table in HTML, as notebooks show objects: names and values under a title, for light and dark pages."""
+"""A small HTML table of names and values under a title, as notebooks show objects, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VALUE = "text-align:left;padding:2px 0;font-variant-numeric:tabular-nums"
 
 
 def card(title: str, rows: Sequence[tuple[str, str]], note: str = "") -> str:
-    """The table; the colours are those of the page.
+    """Return the table as HTML, in the colours of the page.
 
     >>> "a &lt; b" in card("Model", [("rule", "a < b")])
     True

@@ -8,7 +8,7 @@ _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def short(value: float) -> str:
-    """A number with a unit of thousands.
+    """Return a number with a suffix for thousands, millions and so on.
 
     >>> short(200_000), short(1_500_000), short(0.05), short(-2e-7), short(0)
     ('200k', '1.5M', '0.05', '-2e-7', '0')

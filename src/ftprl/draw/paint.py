@@ -31,12 +31,12 @@ _STYLE: dict[Any, Any] = {
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
 }
-_CROWDED = 36  # letters of all names of the x axis
+_CROWDED = 36  # total letters of the x axis' labels above which they are rotated
 _MANY = 6  # with more names than this the legend is beside the axes
 
 
 def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2, columns: int | None = None) -> Figure:
-    """Panels side by side, or in rows of `columns`; save with `figure.savefig(path)`."""
+    """Return panels side by side, or in rows of `columns`; save with `figure.savefig(path)`."""
     with extra_imports:
         from matplotlib import rc_context
 
@@ -57,11 +57,16 @@ def figure(panels: Sequence[Panel], width: float = 7.0, height: float = 4.2, col
 
 
 def printable(text: str) -> str:
-    """Text from data as one line that every format can hold."""
+    r"""Return text from data as one line that every format can hold.
+
+    >>> printable("a\tb")
+    'a\\tb'
+    """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _draw(ax: Axes, panel: Panel) -> None:
+    """Draw one panel."""
     handles = _stack(ax, panel) if panel.stacked else [_shape(ax, i, s, panel) for i, s in enumerate(panel.series)]
     _axes(ax, panel)
     _mark(ax, panel)
@@ -82,7 +87,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
 
 
 def _mark(ax: Axes, panel: Panel) -> None:
-    """Vertical lines with labels above the axes; a label that would overlap the previous one is left out."""
+    """Draw vertical lines with labels above the axes; a label that would overlap the previous one is left out."""
     before = -1.0
     for position, word in panel.vlines:
         across = float((ax.transData + ax.transAxes.inverted()).transform((position, ax.get_ylim()[0]))[0])
@@ -104,6 +109,7 @@ def _mark(ax: Axes, panel: Panel) -> None:
 
 
 def _shape(ax: Axes, i: int, s: Series | Columns, panel: Panel) -> Any:
+    """Draw one line or one set of bars, and return it for the legend."""
     colour = COLOURS[(i if s.colour is None else s.colour) % len(COLOURS)]
     if isinstance(s, Columns):
         return ax.bar(s.x, s.y, s.width, color=GRID if s.faint else colour, alpha=0.6 if s.faint else 0.9)
@@ -122,6 +128,7 @@ def _shape(ax: Axes, i: int, s: Series | Columns, panel: Panel) -> Any:
 
 
 def _stack(ax: Axes, panel: Panel) -> list[Any]:
+    """Draw a stacked area plot and return its areas for the legend."""
     lines = [s for s in panel.series if isinstance(s, Series)]
     colours = [
         RAMP[s.shade % len(RAMP)] if s.shade is not None else COLOURS[(i if s.colour is None else s.colour) % 7]
@@ -132,7 +139,7 @@ def _stack(ax: Axes, panel: Panel) -> list[Any]:
 
 
 def _axes(ax: Axes, panel: Panel) -> None:
-    """Scales, ends and the numbers on them."""
+    """Set scales, limits and ticks of both axes."""
     from matplotlib.ticker import FuncFormatter
 
     if panel.log in (True, "x"):
@@ -153,14 +160,14 @@ def _axes(ax: Axes, panel: Panel) -> None:
             _log_ticks(axis, ends)
     if panel.ticks:
         names = [printable(name) for _, name in panel.ticks]
-        upright: dict[str, Any] = {"rotation": 90, "fontsize": 8.5}  # where they have no room beside each other
+        upright: dict[str, Any] = {"rotation": 90, "fontsize": 8.5}  # if labels have no room side by side
         is_crowded = sum(map(len, names)) > _CROWDED
         ax.set_xticks([x for x, _ in panel.ticks], names, parse_math=False, **(upright if is_crowded else {}))
         ax.tick_params(axis="x", length=0)
 
 
 def _log_ticks(axis: Any, ends: tuple[float, float]) -> None:
-    """Powers of ten; on a short axis the steps between them have numbers too."""
+    """Set ticks at powers of ten; a short axis also has numbers between them."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     few = ends[0] > 0 and ends[1] / ends[0] < 50
@@ -169,6 +176,7 @@ def _log_ticks(axis: Any, ends: tuple[float, float]) -> None:
 
 
 def _legend(ax: Axes, handles: list[Any], panel: Panel) -> None:
+    """Draw the legend where the panel wants it."""
     pairs = [(handle, s.name) for handle, s in zip(handles, panel.series, strict=bool(handles)) if s.name]
     if not pairs:
         return
@@ -192,6 +200,7 @@ def _legend(ax: Axes, handles: list[Any], panel: Panel) -> None:
 
 
 def _finish(ax: Axes, title: str, pad: float = 6.0) -> None:
+    """Set the title and the grid."""
     ax.set_title(printable(title), fontsize=11, parse_math=False, pad=pad)
     ax.grid(alpha=0.55, linewidth=0.6)
     ax.set_axisbelow(True)

@@ -1,4 +1,4 @@
-"""`ShownFigure`: a figure of Matplotlib that a notebook shows as a picture, also where pyplot was never imported."""
+"""A Matplotlib figure that notebooks show as a picture, also if pyplot was never imported."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 
 @final
 class ShownFigure(Figure):
-    """A figure as `Figure` makes it; notebooks ask it for a picture."""
+    """A figure with a PNG representation for notebooks."""
 
     def _repr_png_(self) -> bytes:
+        """Return the figure as PNG."""
         file = io.BytesIO()
         self.savefig(file, format="png", dpi=100)
         return file.getvalue()

@@ -30,6 +30,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
 def _set(colours: dict[str, str]) -> str:
+    """Return custom CSS properties for the colours."""
     return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 
 
@@ -41,7 +42,7 @@ SCHEMES = (
 
 
 def png(fig: Figure) -> bytes:
-    """The figure as a PNG file."""
+    """Return the figure as a PNG file."""
     out = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a character that the font lacks
@@ -50,7 +51,7 @@ def png(fig: Figure) -> bytes:
 
 
 def svg(fig: Figure, name: str | None = None, *, label: str = "") -> str:
-    """The figure as one <svg> element, the same bytes each time; `label` is its text for screen readers.
+    """Return the figure as one <svg> element, with equal bytes each time; `label` is its text for screen readers.
 
     With a `name` it is for embedding in a page: its ids begin with the name, and it follows the dark scheme of a page
     that has `SCHEMES` among its styles. Without one it is a stand-alone file.
@@ -83,7 +84,7 @@ def svg(fig: Figure, name: str | None = None, *, label: str = "") -> str:
 
 
 def _restyle(node: Tree.Element, prefix: str) -> None:
-    """Named colours, the reader's font, and ids that are unique within the page."""
+    """Replace colours by named ones, set the reader's font, and make ids unique within the page."""
     for key in ("style", "fill", "stroke"):
         if key in node.attrib:
             node.set(key, _restyled(node.attrib[key]))
@@ -98,10 +99,12 @@ def _restyle(node: Tree.Element, prefix: str) -> None:
 
 
 def _restyled(style: str) -> str:
+    """Return a style with the reader's font and named colours."""
     style = re.sub(r"(font: [^;]*?[\d.]+px) [^;]*", rf"\1 {FONT}", style)
     return re.sub(r"#[0-9a-fA-F]{6}\b", lambda m: _named(m[0]), style)
 
 
 def _named(colour: str) -> str:
+    """Return a colour as a custom property, if it has a name."""
     name = _NAMES.get(colour.upper())
     return f"var(--{name}, {colour})" if name else colour

@@ -1,4 +1,4 @@
-"""How good predictions are, of any system, on rows with labels: read, compared, and measured."""
+"""Measure and compare predictions of any system on rows with labels."""
 
 from ftprl.evaluation.classes import ClassEvaluation, ClassMetrics, evaluate_classes
 from ftprl.evaluation.compare import Comparison, compare_predictions

@@ -1,4 +1,4 @@
-"""Labels, weights, groups and predictions of the same rows, brought together block by block."""
+"""Labels, weights, groups and predictions of rows, joined block by block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from ftprl.evaluation.predictions import Predictor, Vector
 
 @final
 class Block(NamedTuple):
-    """Some rows: number of the first (from 1), labels, weights, one column of scores per predictor, and groups."""
+    """A block of rows.
+
+    It has the number of the first row (from 1), labels, weights, one column of scores per predictor, and groups.
+    """
 
     first: int
     y: Vector
@@ -25,14 +28,14 @@ class Block(NamedTuple):
     groups: NDArray[Any] | None
 
     def usable(self) -> NDArray[np.bool_]:
-        """Which rows have a label, a weight above 0, and a prediction of every system."""
+        """Return a mask of the rows that have a label, a positive weight, and a prediction of every system."""
         return np.asarray((self.y == self.y) & (self.weight > 0.0) & (self.scores == self.scores).all(axis=1))
 
 
 @final
 @dataclass(slots=True)
 class Measurable:
-    """Counts the rows that cannot be measured: `left_out` have no prediction, `unlabelled` no label or no weight."""
+    """Counts of rows that cannot be measured: `left_out` have no prediction, `unlabelled` no label or no weight."""
 
     left_out: int = 0
     unlabelled: int = 0
@@ -59,14 +62,14 @@ def left_out(counts: dict[str, int]) -> str:
 
 
 def largest_first(slices: dict[str, Any]) -> list[tuple[str, int, Any]]:
-    """Return the values of a column, the number of rows with each, and what was added up, the most frequent first."""
+    """Return (value, rows, sums) for each value of a column, the most frequent value first."""
     return sorted(((value, one.rows, one) for value, one in slices.items()), key=lambda entry: (-entry[1], entry[0]))
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class LabelledRows:
-    """Labels and weights of some rows of the data, those included that could not be read: NaN and 0."""
+    """Labels and weights of rows, with NaN and 0 for rows that could not be read."""
 
     y: Vector
     weight: Vector
@@ -77,13 +80,13 @@ class LabelledRows:
 
 @final
 class _Queue:
-    """Blocks of any length, taken in parts of the length that is asked for."""
+    """A queue of blocks of any length, from which a requested number of rows is taken."""
 
     def __init__(self, parts: Iterator[Any]) -> None:
         self._parts, self._left, self.taken = parts, [], 0  # type: ignore[var-annotated]
 
     def take(self, rows: int) -> list[Any]:
-        """The next rows, or fewer at the end."""
+        """Return the parts that make up the next rows; fewer rows at the end."""
         parts, missing = [], rows
         while missing and (self._left or self._more()):
             part = self._left.pop()
@@ -95,6 +98,7 @@ class _Queue:
         return parts
 
     def _more(self) -> bool:
+        """Load the next part that has rows; return False at the end."""
         for part in self._parts:
             if len(part):
                 self._left.append(part)
@@ -102,7 +106,7 @@ class _Queue:
         return False
 
     def rest(self) -> int:
-        """How many rows there are in all, those included that nobody asked for."""
+        """Return the total number of rows, including those that were not requested."""
         self.taken += sum(map(len, self._left)) + sum(len(part) for part in self._parts)
         self._left = []
         return self.taken
@@ -114,7 +118,10 @@ def joined(
     groups: Iterator[NDArray[Any]] | None = None,
     group_name: str = "",
 ) -> Iterator[Block]:
-    """The rows of batches with the predictions of every system; each must have as many as the data has rows."""
+    """Yield the rows of batches with the predictions of every system.
+
+    Raises InvalidInput if a system has more or fewer predictions than the data has rows.
+    """
     queues = [_Queue(predictor.scores()) for predictor in predictors]
     names = [predictor.name for predictor in predictors]
     if groups is not None:
@@ -134,10 +141,12 @@ def joined(
 
 
 def _column(parts: list[Any]) -> NDArray[Any]:
+    """Return the parts as one array."""
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 def _refuse_length(name: str, got: int, rows: int) -> NoReturn:
+    """Raise the error for predictions of a wrong length."""
     raise InvalidInput(
         f"{name}: expected a value for each of the {rows} rows of the data, got {got}; predict the same rows in the"
         " same order, with an empty line for a row without a prediction."

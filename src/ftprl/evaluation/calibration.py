@@ -1,4 +1,4 @@
-"""Mean prediction against mean label, by size of the prediction."""
+"""Calibration: mean prediction against mean label, by size of the prediction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BINS = 20
 
 @final
 class CalibrationBin(NamedTuple):
-    """Rows whose predictions lie between two edges: their weight, mean prediction, and mean label with its interval."""
+    """Rows with predictions between two edges: their weight, mean prediction, and mean label with its interval."""
 
     low: float
     high: float
@@ -35,10 +35,10 @@ class CalibrationTable(NamedTuple):
     by_chance: float
 
     def error(self) -> Metric:
-        """The expected calibration error: the mean distance of mean prediction and mean label, weighted by the rows.
+        """Return the expected calibration error: the weighted mean distance between mean prediction and mean label.
 
-        Beside it, in the place of the base rate's, what perfect predictions would have by chance. The interval is that
-        of the distances as they are, so its lower end is at least 0.
+        Its baseline is the error that perfect predictions would have by chance. The interval ignores that distances are
+        biased upwards; its lower end is at least 0.
         """
         total = sum(one.weight for one in self.bins)
         value = sum(one.weight * abs(one.prediction - one.label) for one in self.bins) / total
@@ -47,13 +47,13 @@ class CalibrationTable(NamedTuple):
         return Metric(value, max(0.0, value - far), value + far, self.by_chance)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the table as JSON values."""
         return {"bins": [one._asdict() for one in self.bins], "by_chance": self.by_chance}
 
 
 @final
 class CalibrationBins:
-    """Adds rows up by the size of their prediction: twentieths of [0, 1], or twentieths of the first rows."""
+    """Sums of rows by size of their prediction, in twentieths of [0, 1] or of the first rows' range."""
 
     def __init__(self, loss: ScalarLoss) -> None:
         self._is_probability = loss.is_probabilistic
@@ -62,7 +62,7 @@ class CalibrationBins:
         self._ends = (math.inf, -math.inf)
 
     def add(self, predictions: Vector, y: Vector, weight: Vector) -> None:
-        """Add some more rows."""
+        """Add rows."""
         if not len(y):
             return
         if self._edges is None:
@@ -76,7 +76,7 @@ class CalibrationBins:
         self._ends = min(self._ends[0], float(predictions.min())), max(self._ends[1], float(predictions.max()))
 
     def table(self) -> CalibrationTable | None:
-        """The bins; None before the first row."""
+        """Return the bins; None before the first row."""
         if self._edges is None:
             return None
         outer = (0.0, 1.0) if self._is_probability else self._ends

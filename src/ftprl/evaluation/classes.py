@@ -1,4 +1,4 @@
-"""The usual metrics of several classes: log loss, accuracy, precision and recall of each, and the confusion matrix."""
+"""Metrics of several classes: log loss, accuracy, precision and recall of each class, and the confusion matrix."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ftprl.evaluation.predictions import Vector
 from ftprl.terminal import cut, table
 
 _WEIGHT, _LOSS, _HIT = range(3)
-_MOST_WITH_INTERVALS = 60  # classes, above which the F score has none: its variance takes their number squared
+_MOST_WITH_INTERVALS = 60  # most classes with an interval of the F score: its variance takes their number squared
 _MOST_SHOWN = 30  # in the text
 
 
 @final
 class ClassMetrics(NamedTuple):
-    """One class against the others; `rows` have its label."""
+    """The metrics of one class against all others; `rows` is the number of rows with its label."""
 
     name: str
     rows: int
@@ -35,7 +35,7 @@ class ClassMetrics(NamedTuple):
     f_score: float
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the metrics as JSON values."""
         return {
             "class": self.name,
             "rows": self.rows,
@@ -50,9 +50,9 @@ class ClassMetrics(NamedTuple):
 class ClassEvaluation:
     """The metrics of one system for several classes.
 
-    `metrics` are of all rows, `by_class` of each class. `confusion` has one row per label and one column per predicted
-    class: the weight of the rows. `unlabelled` rows had no
-    label, no weight, or a class that the model does not know.
+    `metrics` are over all rows, `by_class` one entry per class. `confusion` has one row per label and one column per
+    predicted class, with the weight of the rows. `unlabelled` counts rows without a label, without a weight, or with a
+    class that the model does not know.
     """
 
     system: str
@@ -66,7 +66,7 @@ class ClassEvaluation:
     slices: Slices
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the metrics as JSON values."""
         return {
             "system": self.system,
             "rows": self.rows,
@@ -86,6 +86,7 @@ class ClassEvaluation:
         return "\n".join([*lines, "", *self._classes(), *self._confusion(), *slices])
 
     def _classes(self) -> list[str]:
+        """Return the table of classes as lines."""
         rows: list[tuple[str, ...]] = [("class", "     rows", "precision", "   recall", "  F score")]
         for one in self.by_class[:_MOST_SHOWN]:
             numbers = (one.precision.value, one.recall.value, one.f_score)
@@ -95,7 +96,7 @@ class ClassEvaluation:
         return [*lines, *([f"... and {rest} more (--json has all)"] if rest > 0 else [])]
 
     def _confusion(self) -> list[str]:
-        """The matrix, where it fits."""
+        """Return the confusion matrix as lines, or no lines if there are too many classes."""
         if len(self.by_class) > _MOST_SHOWN:
             return []
         names = [one.name for one in self.by_class]
@@ -107,13 +108,14 @@ class ClassEvaluation:
 
 
 def _short(value: float) -> str:
+    """Return a number with four decimals, or a dash if it is not finite."""
     return f"{value:.4f}" if math.isfinite(value) else "–"
 
 
 def evaluate_classes(
     blocks: Iterable[Block], system: str, classes: Sequence[str], *, by: str | None = None
 ) -> ClassEvaluation:
-    """Measure predictions whose scores are the logarithms of the probabilities of the classes, one column each."""
+    """Measure predictions whose scores are the log probabilities of the classes, one column per class."""
     count = len(classes)
     baseline = Baseline("softmax", 0.5, max(count, 1))
     by_class = count <= _MOST_WITH_INTERVALS
@@ -123,7 +125,7 @@ def evaluate_classes(
     finite = (block._replace(scores=np.where(np.isfinite(block.scores), block.scores, np.nan)) for block in blocks)
     for block, _ in measurable.rows(finite):
         y, weight, logs = block.y.astype(int), block.weight, block.scores
-        logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))  # of the classes that are known alone
+        logs = logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))  # over known classes only
         predicted = logs.argmax(axis=1)
         np.add.at(confusion, (y, predicted), weight)
         rows_of_class += np.bincount(y, minlength=count)
@@ -151,7 +153,7 @@ def evaluate_classes(
 
 
 def _numbers(logs: Vector, y: NDArray[Any], predicted: NDArray[Any], weight: Vector, count: int) -> Vector:
-    """What is added up: weight, loss, hit; then of each class its labels, its predictions and its hits."""
+    """Return the columns to sum: weight, loss, hit; then for each class its labels, its predictions and its hits."""
     rows = np.arange(len(y))
     numbers = np.zeros((len(y), 3 + 3 * count))
     numbers[:, _WEIGHT], numbers[:, _LOSS], numbers[:, _HIT] = 1.0, -logs[rows, y], predicted == y
@@ -164,6 +166,7 @@ def _numbers(logs: Vector, y: NDArray[Any], predicted: NDArray[Any], weight: Vec
 
 
 def _main(moments: Moments) -> dict[str, Metric]:
+    """Return log loss and accuracy."""
     return {
         "log loss": moments.metric(lambda s: s[_LOSS] / s[_WEIGHT]),
         "accuracy": moments.metric(lambda s: s[_HIT] / s[_WEIGHT], low=0.0, high=1.0),
@@ -171,18 +174,22 @@ def _main(moments: Moments) -> dict[str, Metric]:
 
 
 def _metrics(moments: Moments, confusion: Vector, baseline: Baseline, by_class: bool) -> dict[str, Metric]:
-    """Of one label per row micro precision, recall and F score are the accuracy, which is there once."""
+    """Return the metrics over all rows, with baselines.
+
+    With one label per row, micro precision, recall and F score equal the accuracy, so only the accuracy is listed.
+    """
     total, labels = confusion.sum(), confusion.sum(axis=1)
     results = _main(moments)
     results["log loss"] = results["log loss"]._replace(baseline=baseline.total / float(baseline.numbers[4]))
     most = float(labels.max() / total)
     results["accuracy"] = results["accuracy"]._replace(baseline=most)
     present = labels > 0
-    guess = 2.0 * most / (1.0 + most) / int(present.sum())  # of calling every row the most frequent class
+    guess = 2.0 * most / (1.0 + most) / int(present.sum())  # F score of predicting the most frequent class in every row
     if by_class:
         count = len(confusion)
 
         def macro(s: Vector) -> float:
+            """Return the mean F score of the classes that have rows."""
             own, called, hits = (s[3 + k * count : 3 + (k + 1) * count][present] for k in range(3))
             return float(np.mean(2.0 * hits / (own + called)))
 
@@ -194,11 +201,12 @@ def _metrics(moments: Moments, confusion: Vector, baseline: Baseline, by_class: 
 
 
 def _of_class(name: str, confusion: Vector, c: int, rows: int) -> ClassMetrics:
-    """Precision and recall with intervals of Wilson."""
+    """Return precision and recall of one class with Wilson intervals."""
     hits, own, called = float(confusion[c, c]), float(confusion[c].sum()), float(confusion[:, c].sum())
     share = own / float(confusion.sum())
 
     def part(of: float) -> Metric:
+        """Return the share of hits with its interval, NaN if it has no rows."""
         return Metric(hits / of, *wilson(hits / of, of), share) if of > 0 else Metric(math.nan, math.nan, math.nan)
 
     f_score = 2.0 * hits / (own + called) if own + called > 0 else math.nan

@@ -1,7 +1,7 @@
-"""Which of several systems predicts better: paired differences of their losses, with intervals that hold at every row.
+"""Compare systems by paired differences of their losses, with intervals that hold at every row.
 
-The interval of a difference holds at every row at once, so one may look at any time and stop when it is decided. All
-statements about pairs hold together with the stated probability.
+Because the interval of a difference holds at all rows at once, one may look at any time and stop when it is decided.
+All statements about pairs hold together with the stated probability.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ftprl.evaluation.predictions import Vector
 from ftprl.losses import ScalarLoss
 
 MOST_SYSTEMS = 16
-MOST_GROUPS = 200  # rows of further values are put together
+MOST_GROUPS = 200  # further values are combined into one group
 OTHER_VALUES, NO_VALUE = "(other values)", "(empty)"
-_FIRST_ROWS, _PASSED_OVER = 32, 16  # rows that settle the unit of a loss that has one, as in training
-_UNITS = {"loss": 16.0, "difference": 4.0}  # where numbers are cut at first, in units
-_NATS = {"loss": 10.0, "difference": 2.0}  # of the losses of two classes
+_FIRST_ROWS, _PASSED_OVER = 32, 16  # rows that determine the unit of a loss, and rows skipped before, as in training
+_UNITS = {"loss": 16.0, "difference": 4.0}  # initial clipping bounds, in units
+_NATS = {"loss": 10.0, "difference": 2.0}  # clipping bounds of the losses of two classes
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The loss of one system minus that of another, on the same rows.
+    """The loss of one system minus the loss of another, on the same rows.
 
-    `decided` is the first row after which the interval left out 0, or None.
+    `decided` is the first row after which the interval excluded 0, or None.
     """
 
     first: str
@@ -47,13 +47,13 @@ class Difference:
 
     @property
     def better(self) -> str | None:
-        """The system with the smaller loss, once that is decided."""
+        """Return the system with the smaller loss if that is decided, else None."""
         if not self.interval.excludes_zero:
             return None
         return self.second if self.interval.lower > 0.0 else self.first
 
     def text(self) -> str:
-        """In words, with the better system first."""
+        """Return the difference in words, with the better system first."""
         i = self.interval
         if self.better is None:
             text = f"{self.first} and {self.second}: not decided; the difference is {i.text()} per row"
@@ -67,7 +67,7 @@ class Difference:
         return text + self._cut_rows(math.copysign(1.0, self.interval.mean))
 
     def _cut_rows(self, sign: float) -> str:
-        """What the mean would be if no row had been cut."""
+        """Return a note on the mean without clipping, if losses of some rows were clipped."""
         i = self.interval
         if not i.cut_rows:
             return ""
@@ -76,7 +76,7 @@ class Difference:
         return f"; the difference{'s'[: i.cut_rows != 1]} of {rows} clipped ({mean} without clipping)"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the difference as JSON values."""
         return {
             "first": self.first,
             "second": self.second,
@@ -100,12 +100,12 @@ class Curve:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The losses of some systems on the same rows, and the differences of every two of them.
+    """The losses of several systems on the same rows, and the difference of every pair.
 
     `rows` were compared; `left_out` had no prediction of some system, `unlabelled` no label or no weight, and
-    `unit_rows` came first and settled where the losses of numbers are cut. `baseline` is the loss of predicting each
-    row from the labels before it alone. `slices` has the differences for each value of a column, with the number of
-    its rows, the largest first.
+    `unit_rows` came first and were used to choose where losses are clipped. `baseline` is the loss of predicting each
+    row from the labels before it alone. `slices` has (value, rows, differences) for each value of a column, the most
+    frequent first.
     """
 
     loss: str
@@ -139,12 +139,13 @@ class Comparison:
         return "\n".join(lines)
 
     def _not_compared(self) -> str:
+        """Return a note on the rows that were not compared."""
         parts = {"without a prediction of every system": self.left_out, "without a label or weight": self.unlabelled}
         parts["at the start, which settle where losses are cut"] = self.unit_rows
         return left_out(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the comparison as JSON values."""
         return {
             "loss": self.loss,
             "rows": self.rows,
@@ -165,7 +166,7 @@ class Comparison:
 
 
 def _cut(interval: MeanInterval) -> str:
-    """How many losses were cut, where some were."""
+    """Return a note on how many losses were clipped, empty if none were."""
     if not interval.cut_rows:
         return ""
     return (
@@ -175,7 +176,7 @@ def _cut(interval: MeanInterval) -> str:
 
 @final
 class _Paired:
-    """The sequences of the losses of some rows: of each system, and of the difference of every two."""
+    """Confidence sequences of the losses of each system, and of the difference of every pair."""
 
     def __init__(self, loss: ScalarLoss, systems: int) -> None:
         self._loss = loss
@@ -189,12 +190,13 @@ class _Paired:
         self._differences = [self._sequence("difference", self._error) for _ in self.pairs]
 
     def _sequence(self, kind: str, error: float) -> MeanSequence:
+        """Return a confidence sequence with the clipping bound of the loss."""
         bound = _NATS[kind] if self._loss.is_classification else _UNITS[kind] * (self._unit or 1.0)
         is_signed = kind == "difference" or self._loss.link == "log"
         return MeanSequence(bound, is_signed, True, error)
 
     def add(self, losses: Vector, weight: Vector, rows: NDArray[np.int64]) -> None:
-        """Losses of some rows, one column per system, and the numbers of the rows in the data."""
+        """Add the losses of some rows, one column per system, with the numbers of the rows in the data."""
         if self._unit is None:
             losses, weight, rows = self._settle_unit(losses, weight, rows)
         if not len(losses):
@@ -210,7 +212,10 @@ class _Paired:
     def _settle_unit(
         self, losses: Vector, weight: Vector, rows: NDArray[np.int64]
     ) -> tuple[Vector, Vector, NDArray[np.int64]]:
-        """Take the first rows for the unit of the loss: bounds have to be known before the rows that are compared."""
+        """Choose the unit of the loss from the first rows and return the remaining ones.
+
+        Clipping bounds must be known before the rows that are compared.
+        """
         for i, row in enumerate(losses):
             self._first.append(np.abs(row).mean())
             latest = self._first[_PASSED_OVER:]
@@ -223,14 +228,15 @@ class _Paired:
 
     @property
     def unit_rows(self) -> int:
-        """How many rows settled the unit."""
+        """Return the number of rows from which the unit was chosen."""
         return len(self._first)
 
     def losses(self) -> list[MeanInterval | None]:
+        """Return the mean loss of each system with its interval."""
         return [MeanInterval.of(sequence, LEVEL) for sequence in self._losses]
 
     def differences(self, names: Sequence[str]) -> list[Difference]:
-        """Every difference that there is a row for."""
+        """Return the difference of every pair for which there are rows."""
         differences = []
         for (a, b), sequence, decided in zip(self.pairs, self._differences, self.decided, strict=True):
             interval = MeanInterval.of(sequence, LEVEL)
@@ -242,9 +248,9 @@ class _Paired:
 def compare_predictions(
     blocks: Iterable[Block], names: Sequence[str], loss: ScalarLoss, *, by: str | None = None, classes: int = 0
 ) -> Comparison:
-    """Compare systems on rows with labels; `names` has one for each column of scores.
+    """Compare systems on rows with labels; `names` has one name for each column of scores.
 
-    With several `classes` a score is the logarithm of the probability of the label.
+    With several `classes` a score is the log probability of the label.
     """
     _check_names(names)
     baseline = Baseline(loss.name, 0.5 if loss.tau is None else loss.tau, classes)
@@ -292,6 +298,7 @@ def compare_predictions(
 
 
 def _check_names(names: Sequence[str]) -> None:
+    """Raise InvalidInput for too few or too many systems."""
     if not 2 <= len(names) <= MOST_SYSTEMS:
         raise InvalidInput(
             f"compare needs from 2 to {MOST_SYSTEMS} models or prediction files, got {len(names)}; name those."
@@ -299,6 +306,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _mark(curves: list[Curve], differences: list[Difference], row: int) -> None:
+    """Add the current differences to the curves."""
     for curve, difference in zip(curves, differences, strict=False):
         i = difference.interval
         for values, value in ((curve.mean, i.mean), (curve.lower, i.lower), (curve.upper, i.upper)):
@@ -307,7 +315,7 @@ def _mark(curves: list[Curve], differences: list[Difference], row: int) -> None:
 
 
 def rows_by_value(groups: NDArray[Any], known: Any) -> list[tuple[str, NDArray[np.intp]]]:
-    """The rows of each value; values beyond the first `MOST_GROUPS` of all are put together."""
+    """Return the rows of each value; values beyond the first `MOST_GROUPS` are combined into one."""
     rows_of: dict[str, list[int]] = {}
     fresh = 0
     for row, value in enumerate(groups):

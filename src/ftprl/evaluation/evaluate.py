@@ -1,4 +1,4 @@
-"""The usual metrics of predictions on rows with labels, each with an interval and beside the base rate's."""
+"""Metrics of predictions on rows with labels, each with an interval and the value of the base rate."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ _THRESHOLD_BASELINES = (
     "baseline at a threshold: accuracy of the more frequent class, precision and recall of as many rows chosen at"
     " random, F score of calling every row positive"
 )
-INTERVAL = "95 % interval"  # the column of a table: not valid at every row at once, as those of `compare`
+INTERVAL = "95 % interval"  # column of a table; unlike intervals of `compare`, not valid at every row at once
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The metrics of one system; `metrics` are of all rows, `thresholds` of a decision at each threshold.
+    """The metrics of one system.
 
-    `ranked` has what depends on the order of the scores (two classes), `calibration` the mean prediction against the
-    mean label by size of the prediction, and `slices` the main metrics for each value of a column, the largest first.
+    `metrics` are over all rows, `thresholds` those of decisions at each threshold. For two classes `ranked` has the
+    metrics that depend only on the order of scores. `calibration` compares mean predictions and labels by size of the
+    prediction, and `slices` has the main metrics for each value of a column, the most frequent first.
     """
 
     system: str
@@ -51,7 +52,7 @@ class Evaluation:
     slices: Slices
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the metrics as JSON values."""
         return {
             "system": self.system,
             "loss": self.loss,
@@ -78,17 +79,17 @@ class Evaluation:
 
 
 def json_of(metrics: dict[str, Metric]) -> dict[str, Any]:
-    """Metrics as JSON values."""
+    """Return metrics as JSON values."""
     return {name.replace(" ", "_"): metric.to_dict() for name, metric in metrics.items()}
 
 
 def json_of_slices(slices: Slices) -> list[dict[str, Any]]:
-    """Slices as JSON values."""
+    """Return slices as JSON values."""
     return [{"value": value, "rows": rows, "metrics": json_of(metrics)} for value, rows, metrics in slices]
 
 
 def table_of(metrics: dict[str, Metric]) -> list[str]:
-    """Metrics as the lines of a table."""
+    """Return metrics as the lines of a table."""
     lines = [("", "     value", INTERVAL, "  baseline")]
     for name, m in metrics.items():
         base = "" if m.baseline is None else _number(m.baseline)
@@ -97,7 +98,7 @@ def table_of(metrics: dict[str, Metric]) -> list[str]:
 
 
 def slice_lines(by: str | None, slices: Slices) -> list[str]:
-    """Slices as a table: the number of rows, and each metric with its interval."""
+    """Return slices as a table with the number of rows and each metric with its interval."""
     names = list(dict.fromkeys(name for *_, metrics in slices for name in metrics))
     rows = [("", "rows", *names)]
     for value, count, metrics in slices:
@@ -110,11 +111,16 @@ def slice_lines(by: str | None, slices: Slices) -> list[str]:
 
 
 def shown(metric: Metric) -> str:
-    """A metric with its interval, in few characters."""
+    """Return a metric with its interval, in few characters.
+
+    >>> shown(Metric(0.75, 0.7, 0.8))
+    '0.7500 (0.7000 to 0.8000)'
+    """
     return f"{_number(metric.value)} ({_number(metric.lower)} to {_number(metric.upper)})"
 
 
 def _number(value: float) -> str:
+    """Return a number with four decimals or six digits, or a dash if it is not finite."""
     if not math.isfinite(value):
         return "–"
     value = 0.0 if abs(value) < 5e-5 else value
@@ -131,8 +137,8 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Measure the predictions in the first column of the scores.
 
-    `thresholds` are probabilities from which a row counts as positive, 0.5 by default; with the hinge losses scores,
-    0 by default.
+    `thresholds` are the probabilities from which a row counts as positive, 0.5 by default; for hinge losses they are
+    scores, 0 by default.
     """
     measures = measures_for(loss, _checked(thresholds, loss))
     baseline = Baseline(loss.name, 0.5 if loss.tau is None else loss.tau)
@@ -188,11 +194,12 @@ def evaluate_predictions(
 
 
 def _mean_loss(baseline: Baseline) -> float:
+    """Return the mean loss of the baseline."""
     return baseline.total / float(baseline.numbers[4])
 
 
 def _checked(thresholds: Sequence[float] | float | None, loss: ScalarLoss) -> tuple[float, ...]:
-    """Thresholds without repetitions: probabilities, or scores of the hinge losses."""
+    """Return the thresholds without repetitions, checked: probabilities, or scores for hinge losses."""
     if thresholds is None:
         return (0.5,) if loss.is_probabilistic else (0.0,)
     if not loss.binary:
@@ -208,7 +215,10 @@ def _checked(thresholds: Sequence[float] | float | None, loss: ScalarLoss) -> tu
 
 
 def ranking_metrics(ranked: Ranked, base: float) -> dict[str, Metric]:
-    """AUC and average precision (on the logit scale) and lift (Wilson), with what a random order would have."""
+    """Return AUC, average precision and lift with intervals, beside the values of a random order.
+
+    Intervals of AUC and average precision are on the logit scale, that of the lift is Wilson's.
+    """
     results = {"AUC": auc_of(ranked)}
     ap = ranked.average_precision  # Boyd, Eng and Page 2013: the standard error of its logit is (n AP (1 - AP))^-1/2
     results["average precision"] = _on_logit_scale(ap, math.sqrt(ap * (1.0 - ap) / ranked.positive_rows), base)
@@ -219,11 +229,11 @@ def ranking_metrics(ranked: Ranked, base: float) -> dict[str, Metric]:
 
 
 def auc_of(ranked: Ranked) -> Metric:
-    """The AUC with DeLong's standard error, on the logit scale: slices with few positives need that.
+    """Return the AUC with DeLong's standard error, on the logit scale, which slices with few positives need.
 
-    DeLong's variance is 0 where no pair is in the wrong order, and needs two rows of either class. Then the interval is
-    Wilson's of as many rows as the smaller class has: the variance of an AUC is at most that of such a share (van
-    Dantzig 1951).
+    DeLong's variance is 0 if no pair is in the wrong order, and needs two rows of either class. Then the interval is
+    Wilson's for as many rows as the smaller class has: the variance of an AUC is at most the variance of such a share
+    (van Dantzig 1951).
     """
     if not 0.0 < ranked.auc_error < math.inf:
         return Metric(ranked.auc, *wilson(ranked.auc, min(ranked.positive_rows, ranked.negative_rows)), 0.5)
@@ -231,20 +241,25 @@ def auc_of(ranked: Ranked) -> Metric:
 
 
 def _auc_of_slice(rankings: SliceRankings | None, value: str) -> dict[str, Metric]:
-    """The AUC of a slice; None where it has one class."""
+    """Return the AUC of a slice, or nothing if the slice has only one class."""
     ranked = None if rankings is None else rankings.ranked(value)
     return {} if ranked is None else {"AUC": auc_of(ranked)}
 
 
 def wilson(p: float, rows: float) -> tuple[float, float]:
-    """The interval of Wilson for a share of few rows, which is no point when all of them are alike."""
+    """Return Wilson's interval of a share of few rows, which has a width even if all rows are alike.
+
+    >>> lower, upper = wilson(1.0, 10.0)
+    >>> round(lower, 3), round(upper, 3)
+    (0.722, 1.0)
+    """
     z = NORMAL_95**2 / max(rows, 1e-300)
     centre, half = (p + 0.5 * z) / (1.0 + z), math.sqrt(max(p * (1.0 - p) * z + 0.25 * z * z, 0.0)) / (1.0 + z)
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _on_logit_scale(p: float, error: float, base: float) -> Metric:
-    """A number between 0 and 1 with this standard error: an interval that stays between them."""
+    """Return a metric between 0 and 1 with this standard error, with an interval that stays between 0 and 1."""
     if not 0.0 < p < 1.0:
         return Metric(p, p, p, base)
     far = min(NORMAL_95 * error / (p * (1.0 - p)), FARTHEST_LOGIT)

@@ -1,7 +1,4 @@
-"""Which numbers of a row are added up, and the metrics that follow from their sums: two classes, or numbers.
-
-A loss with more classes would have a class of its own here.
-"""
+"""The numbers of a row that are summed, and the metrics of these sums, for two classes or numeric labels."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ ABSOLUTE_ERROR, SQUARED_LABEL, LEAST = 5, 6, 7
 
 
 class Measures(ABC):
-    """What is measured for a kind of loss: `width` numbers a row, which are added up.
+    """The metrics of a kind of loss, computed from sums of `width` numbers per row.
 
-    `has_calibration` is whether predictions are means, which can be compared with the labels, and `origin` the label
-    from which labels are counted.
+    `has_calibration` is True if predictions are means that can be compared with the labels, and labels are measured
+    from `origin`.
     """
 
     def __init__(self, loss: ScalarLoss, width: int, has_calibration: bool) -> None:
@@ -70,21 +67,23 @@ class Measures(ABC):
 
 
 def measures_for(loss: ScalarLoss, thresholds: tuple[float, ...]) -> Measures:
-    """The measures that fit a loss."""
+    """Return the measures for a loss."""
     return _ClassMeasures(loss, thresholds) if loss.binary else _NumberMeasures(loss)
 
 
 def _mean(k: int) -> Callable[[Vector], float]:
+    """Return a function of the sums: the mean of column k."""
     return lambda s: float(s[k] / s[WEIGHT])
 
 
 def _loss_name(loss: ScalarLoss) -> str:
+    """Return the name of the loss in a table."""
     return "log loss" if loss.is_probabilistic else f"mean {loss.unit}"
 
 
 @final
 class _ClassMeasures(Measures):
-    """Two classes: a threshold is on the probability, or on the score of the hinge losses."""
+    """The measures of two classes; a threshold is a probability, or a score for hinge losses."""
 
     def __init__(self, loss: ScalarLoss, thresholds: tuple[float, ...]) -> None:
         super().__init__(loss, _CLASSES + 2 * len(thresholds), loss.is_probabilistic)
@@ -142,7 +141,7 @@ class _ClassMeasures(Measures):
 
 @final
 class _NumberMeasures(Measures):
-    """Labels that are numbers; labels are counted from the first one, so that large ones keep their digits."""
+    """The measures of numeric labels, which are measured from the first label so that large ones keep their digits."""
 
     def __init__(self, loss: ScalarLoss) -> None:
         super().__init__(loss, 8, has_calibration=True)
@@ -159,7 +158,7 @@ class _NumberMeasures(Measures):
         numbers[:, LEAST] = self._least(label)
 
     def _least(self, y: Vector) -> Vector:
-        """The loss of predicting each label itself: not 0 where a loss is a likelihood up to a constant."""
+        """Return the loss of predicting each label itself, which is not 0 for likelihoods up to a constant."""
         if self.loss.link != "log":
             return np.zeros(len(y))
         positive = np.where(y > 0.0, y, 1.0)
@@ -189,9 +188,11 @@ class _NumberMeasures(Measures):
 
 
 def _bias(s: Vector) -> float:
+    """Return the mean prediction minus the mean label."""
     return float((s[PREDICTION] - s[LABEL]) / s[WEIGHT])
 
 
 def _variance(s: Vector) -> float:
+    """Return the variance of the labels."""
     mean = s[LABEL] / s[WEIGHT]
     return max(float(s[SQUARED_LABEL] / s[WEIGHT] - mean * mean), 1e-300)

@@ -1,4 +1,4 @@
-"""Sums over rows and the spread of any function of them: intervals of the central limit by the delta method."""
+"""Sums over rows, and intervals of functions of them by the central limit theorem and the delta method."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NORMAL_95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 
 @final
 class Metric(NamedTuple):
-    """A number with its 95 % interval, for independent rows, and what the base rate alone would have."""
+    """A number with its 95 % interval, for independent rows, and the value of the base rate alone."""
 
     value: float
     lower: float
@@ -23,17 +23,18 @@ class Metric(NamedTuple):
     baseline: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the metric as JSON values."""
         return {name: _finite(value) for name, value in self._asdict().items()}
 
 
 def _finite(value: float | None) -> float | None:
+    """Return the value, or None if it is not finite."""
     return None if value is None or not math.isfinite(value) else value
 
 
 @final
 class Moments:
-    """The sums of some numbers per row, and of their products.
+    """The sums of several numbers per row, and the sums of their products.
 
     >>> moments = Moments(2)
     >>> moments.add(np.array([[1.0, 1.0], [0.0, 1.0]]))
@@ -47,13 +48,13 @@ class Moments:
         self._products = np.zeros((width, width))
 
     def add(self, numbers: Vector) -> None:
-        """Add rows: one row of the array for each."""
+        """Add rows, one per row of the array."""
         self.rows += len(numbers)
         self.sums += numbers.sum(axis=0)
         self._products += numbers.T @ numbers
 
     def metric(self, function: Callable[[Vector], float], baseline: float | None = None, **cut: float) -> Metric:
-        """A smooth function of the sums with its interval, cut to [`low`, `high`]."""
+        """Return a smooth function of the sums with its interval, cut to [`low`, `high`]."""
         value = _safe(function, self.sums)
         if not math.isfinite(value):
             return Metric(math.nan, math.nan, math.nan, baseline)
@@ -65,6 +66,7 @@ class Moments:
         return Metric(value, lower, upper, baseline)
 
     def _slope(self, function: Callable[[Vector], float], k: int) -> float:
+        """Return the derivative in the k-th sum."""
         step = 1e-6 * max(abs(float(self.sums[k])), math.sqrt(float(self._products[k, k])), 1e-300)
         up, down = self.sums.copy(), self.sums.copy()
         up[k] += step
@@ -73,6 +75,6 @@ class Moments:
 
 
 def _safe(function: Callable[[Vector], float], sums: Vector) -> float:
-    """NaN where the function has no value, such as the precision when nothing was predicted positive."""
+    """Return the function's value, NaN if it has none, such as the precision when nothing was predicted positive."""
     with np.errstate(all="ignore"):
         return float(function(sums))

@@ -25,19 +25,26 @@ class Predictor(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a table."""
+        """Return the name of the system in a table."""
 
     def scores(self) -> Iterator[Vector]:
-        """Block after block."""
+        """Yield the scores block by block."""
 
 
 def usual_meaning(loss: ScalarLoss) -> Meaning:
-    """What `ftprl predict` writes: a probability for log loss, a score for the hinge losses, otherwise a mean."""
+    """Return the meaning of the numbers that `ftprl predict` writes for a loss.
+
+    It is a probability for log loss, a score for the hinge losses, otherwise a mean.
+
+    >>> from ftprl.losses import SCALAR_LOSSES
+    >>> usual_meaning(SCALAR_LOSSES["logistic"]), usual_meaning(SCALAR_LOSSES["squared"])
+    ('probability', 'mean')
+    """
     return "probability" if loss.is_probabilistic else "score" if loss.binary else "mean"
 
 
 def check_meaning(meaning: str | None, loss: ScalarLoss) -> Meaning:
-    """What predictions are, if it can be so for a loss."""
+    """Return the meaning of predictions; raise InvalidInput if the loss does not allow it."""
     allowed = [m for m in MEANINGS if m == "score" or m == usual_meaning(loss)]
     chosen = usual_meaning(loss) if meaning is None else meaning
     for known in MEANINGS:
@@ -51,9 +58,10 @@ def check_meaning(meaning: str | None, loss: ScalarLoss) -> Meaning:
 
 @final
 class PredictionFile:
-    """One prediction per line, of `ftprl predict`, scikit-learn (`numpy.savetxt`) or Vowpal Wabbit (`-p`).
+    """A file with one prediction per line, of `ftprl predict`, scikit-learn (`numpy.savetxt`) or Vowpal Wabbit
+    (`-p`).
 
-    What follows a space is a tag and is passed over. A line without a number has no prediction for its row.
+    Text after a space is a tag and is ignored. An empty line means that its row has no prediction.
     """
 
     def __init__(self, path: str, loss: ScalarLoss, meaning: Meaning) -> None:
@@ -61,11 +69,11 @@ class PredictionFile:
 
     @property
     def name(self) -> str:
-        """The path."""
+        """Return the path."""
         return shown(self.path)
 
     def scores(self) -> Iterator[Vector]:
-        """The scores of the rows; NaN for an empty line."""
+        """Yield the scores of the rows; NaN for an empty line."""
         line, rest = 1, b""
         stream = Stream(self.path)
         try:
@@ -82,6 +90,7 @@ class PredictionFile:
             stream.close()
 
     def _values(self, text: bytes, line: int) -> Vector:
+        """Return the numbers of whole lines."""
         cells = text.split(b"\n")
         try:
             values = np.array(cells, dtype="S").astype(np.float64) if all(cells) else None
@@ -90,7 +99,7 @@ class PredictionFile:
         return self._one_by_one(cells, line) if values is None or np.isnan(values).any() else values
 
     def _one_by_one(self, cells: list[bytes], line: int) -> Vector:
-        """Lines with tags, empty ones, and the first that is no number."""
+        """Return the numbers of lines that have tags or are empty; raise BadFormat at the first that is no number."""
         values = np.full(len(cells), np.nan)
         for i, cell in enumerate(cells):
             for word in cell.split(None, 1)[:1]:
@@ -103,6 +112,7 @@ class PredictionFile:
         return values
 
     def _as_scores(self, values: Vector, line: int) -> Vector:
+        """Return predictions as scores of the loss."""
         if self._meaning == "score" or (self._meaning == "mean" and self._loss.link == "identity"):
             fits, scores, what = np.isfinite(values), values, "a finite number"
         elif self._meaning == "probability":
@@ -124,7 +134,7 @@ class PredictionFile:
 
 
 def _number(word: bytes) -> float:
-    """NaN for what is no number."""
+    """Return a number, or NaN for other text."""
     try:
         return float(word)
     except ValueError:
@@ -132,7 +142,11 @@ def _number(word: bytes) -> float:
 
 
 def _whole_lines(text: bytes, *, is_last: bool) -> tuple[bytes, bytes]:
-    """The whole lines of a text without the last line feed, and what is left."""
+    r"""Return the whole lines of a text without the last line feed, and the remaining bytes.
+
+    >>> _whole_lines(b"0.1\n0.2\n0.", is_last=False)
+    (b'0.1\n0.2', b'0.')
+    """
     if is_last:
         return text.removesuffix(b"\n"), b""
     end = text.rfind(b"\n")

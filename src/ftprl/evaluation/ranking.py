@@ -1,8 +1,8 @@
-"""What depends on the order of the scores: AUC, average precision, lift and the curves; exact, in bounded memory.
+"""Metrics that depend on the order of the scores: AUC, average precision, lift and curves; exact, in bounded memory.
 
-Rows with the same score are added up. When there are more scores than fit, sorted runs are written to a temporary
-folder and merged in pieces (an external merge sort), so that the results are those of a sort of all rows. The slices of
-a column share the memory of one ranking.
+Rows with equal scores are added up. If there are more scores than fit, sorted runs are written to a temporary folder
+and merged in pieces (an external merge sort), so that results equal those of a sort of all rows. The slices of a column
+share the memory of one ranking.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ Table = NDArray[np.float64]  # columns: score, weight of positives and of negati
 MOST_ROWS = 1 << 21  # kept in memory; about 84 MB
 CURVE_POINTS = 400
 TOP_PARTS = (0.01, 0.05, 0.10)
-ONE_ROW = 1.0 + 1e-9  # what weights are worth, with rounding
+ONE_ROW = 1.0 + 1e-9  # the weight of one row, with rounding
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What follows from the order of the scores.
+    """The metrics that depend on the order of the scores.
 
     `auc_error` is the standard error of the AUC (DeLong). `precision_at` has, for each part of the weight with the
-    highest scores, the share of positives in it and the number of rows that this is worth. `curve` has the true
-    positive rate, the false positive rate and the precision at falling thresholds.
+    highest scores, the share of positives in it and the equivalent number of rows. `curve` has the true positive rate,
+    the false positive rate and the precision at falling thresholds.
     """
 
     auc: float
     auc_error: float
     average_precision: float
-    positive_rows: float  # how many rows of weight 1 the positives are worth
+    positive_rows: float  # equivalent number of positive rows of weight 1
     negative_rows: float
     precision_at: dict[float, tuple[float, float]]
     curve: list[tuple[float, float, float]]
@@ -47,20 +47,26 @@ class Ranked:
 
 @final
 class Ranking:
-    """Collects scores with their class and weight."""
+    """Scores with their class and weight, collected for a ranking.
+
+    >>> ranking = Ranking()
+    >>> ranking.add(np.array([0.9, 0.4, 0.1]), np.array([True, False, False]), np.ones(3))
+    >>> ranking.ranked().auc
+    1.0
+    """
 
     def __init__(self, most_rows: int = MOST_ROWS) -> None:
         self._most, self._parts, self._count = most_rows, list[Table](), 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._runs: list[Path] = []  # not opened before they are merged: a process may have few files open
+        self._runs: list[Path] = []  # opened only to be merged: a process may have few files open
 
     @property
     def held(self) -> int:
-        """How many rows are in memory."""
+        """Return the number of rows in memory."""
         return self._count
 
     def add(self, scores: Vector, is_positive: NDArray[np.bool_], weight: Vector) -> None:
-        """Add some more rows."""
+        """Add rows."""
         p, n = np.where(is_positive, weight, 0.0), np.where(is_positive, 0.0, weight)
         self._parts.append(np.column_stack([scores, p, n, p * p, n * n]))
         self._count += len(scores)
@@ -68,13 +74,14 @@ class Ranking:
             self.compress()
 
     def compress(self) -> None:
-        """Halve the memory at least: by adding up rows of the same score, or by writing them to disk."""
+        """Halve the memory at least, by adding up rows with equal scores or by writing them to disk."""
         before, whole = self._count, _grouped(np.concatenate(self._parts))
         self._parts, self._count = [whole], len(whole)
         if len(whole) > before // 2:
             self._spill(whole)
 
     def _spill(self, whole: Table) -> None:
+        """Write a sorted table to the temporary folder."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="ftprl-ranking-")
         path = Path(self._folder.name) / f"{len(self._runs)}.npy"
@@ -83,7 +90,7 @@ class Ranking:
         self._parts, self._count = [], 0
 
     def ranked(self) -> Ranked | None:
-        """The result; None unless there are both classes. The collected rows are gone then."""
+        """Return the metrics, or None unless there are both classes; the collected rows are dropped."""
         runs: list[Any] = [np.load(path, mmap_mode="r") for path in self._runs]
         if self._parts and self._count:
             runs.append(_grouped(np.concatenate(self._parts)))
@@ -105,7 +112,7 @@ class SliceRankings:
         self._most, self._held, self._slices = most_rows, 0, dict[str, Ranking]()
 
     def add(self, value: str, scores: Vector, is_positive: NDArray[np.bool_], weight: Vector) -> None:
-        """Add some more rows with this value."""
+        """Add rows with this value."""
         if value not in self._slices:
             self._slices[value] = Ranking(self._most)
         self._changed(self._slices[value], lambda one: one.add(scores, is_positive, weight))
@@ -113,23 +120,30 @@ class SliceRankings:
             self._changed(max(self._slices.values(), key=lambda one: one.held), Ranking.compress)
 
     def _changed(self, one: Ranking, change: Callable[[Ranking], None]) -> None:
+        """Change one ranking and update the number of rows in memory."""
         before = one.held
         change(one)
         self._held += one.held - before
 
     @property
     def held(self) -> int:
-        """How many rows are in memory."""
+        """Return the number of rows in memory."""
         return self._held
 
     def ranked(self, value: str) -> Ranked | None:
-        """The result for a value, as that of `Ranking`."""
+        """Return the metrics of a value, or None as `Ranking.ranked` does."""
         one = self._slices.pop(value, None)
         return None if one is None else one.ranked()
 
 
 def _grouped(table: Table) -> Table:
-    """Sorted by falling score, rows of the same score added up."""
+    """Return the table sorted by falling score, with rows of equal score added up.
+
+    >>> table = np.array([[1.0, 1, 0, 1, 0], [3.0, 0, 1, 0, 1], [1.0, 1, 0, 1, 0]])
+    >>> _grouped(table)[:, :2]
+    array([[3., 0.],
+           [1., 2.]])
+    """
     order = np.argsort(-table[:, 0], kind="stable")
     table = table[order]
     starts = np.flatnonzero(np.concatenate(([True], table[1:, 0] != table[:-1, 0])))
@@ -139,7 +153,7 @@ def _grouped(table: Table) -> Table:
 
 
 def _merged(runs: list[Any], most_rows: int) -> Iterator[Table]:
-    """All runs as one sorted table, in pieces; no score is in two pieces."""
+    """Yield all runs as one sorted table, in pieces; no score is in two pieces."""
     if len(runs) == 1:
         yield np.asarray(runs[0])
         return
@@ -155,7 +169,7 @@ def _merged(runs: list[Any], most_rows: int) -> Iterator[Table]:
 
 
 def _first_below(run: Any, start: int, cut: float) -> int:
-    """The first row from `start` on whose score is below a cut."""
+    """Return the first row from `start` on whose score is below a cut."""
     low, high = start, len(run)
     while low < high:
         middle = (low + high) // 2
@@ -164,6 +178,7 @@ def _first_below(run: Any, start: int, cut: float) -> int:
 
 
 def _summary(runs: list[Any], most_rows: int) -> Ranked | None:
+    """Return the metrics of sorted runs, or None unless there are both classes."""
     totals = np.zeros(4)
     for table in _merged(runs, most_rows) if runs else ():
         totals += table[:, 1:].sum(axis=0)
@@ -192,12 +207,12 @@ def _summary(runs: list[Any], most_rows: int) -> Ranked | None:
 
 
 def _unbiased(variance: float, rows: float) -> float:
-    """A variance about a mean of the same rows, unknown with a single row."""
+    """Return the unbiased variance around a mean of the same rows, infinite for a single row."""
     return variance * rows / (rows - 1.0) if rows > ONE_ROW else math.inf
 
 
 def _area(runs: list[Any], most_rows: int, positives: float, negatives: float) -> float:
-    """The probability that a positive has a higher score than a negative; a tie counts one half."""
+    """Return the probability that a positive has a higher score than a negative; a tie counts one half."""
     area = above = 0.0
     for table in _merged(runs, most_rows):
         p, n = table[:, 1], table[:, 2]
@@ -209,13 +224,17 @@ def _area(runs: list[Any], most_rows: int, positives: float, negatives: float) -
 
 @final
 class _Spread:
-    """The variance of the AUC by DeLong: of the share of the other class that each row is on the right side of."""
+    """DeLong's variance of the AUC.
+
+    It is the variance, over rows, of the share of the other class that a row is ranked correctly against.
+    """
 
     def __init__(self, auc: float, positives: float, negatives: float) -> None:
         self._auc, self._p, self._n = auc, positives, negatives
         self._above_p = self._above_n = self.of_positives = self.of_negatives = 0.0
 
     def add(self, table: Table) -> None:
+        """Add the next piece of a sorted table."""
         p, n, p2, n2 = table[:, 1], table[:, 2], table[:, 3], table[:, 4]
         higher_p, higher_n = self._above_p + np.cumsum(p) - p, self._above_n + np.cumsum(n) - n
         of_positive = 1.0 - (higher_n + 0.5 * n) / self._n - self._auc
@@ -228,16 +247,17 @@ class _Spread:
 
 @final
 class _Walk:
-    """Goes down the scores: average precision, the share of positives at the top, and points of the curves."""
+    """A pass over falling scores: average precision, the share of positives at the top, and points of the curves."""
 
     def __init__(self, positives: float, negatives: float) -> None:
         self._p, self._n = positives, negatives
-        self._above = np.zeros(4)  # of the groups before
+        self._above = np.zeros(4)  # sums over earlier groups
         self.average_precision = 0.0
         self.precision_at: dict[float, tuple[float, float]] = {}
         self._points: list[tuple[float, float, float]] = [(0.0, 0.0, 1.0)]
 
     def add(self, table: Table) -> None:
+        """Add the next piece of a sorted table."""
         sums = self._above + np.cumsum(table[:, 1:], axis=0)
         p, n = sums[:, 0], sums[:, 1]
         precision = p / (p + n)
@@ -251,6 +271,7 @@ class _Walk:
         self._above = sums[-1]
 
     def _top(self, table: Table, sums: Table) -> None:
+        """Record the precision of each top part that ends in this piece."""
         weight = sums[:, 0] + sums[:, 1]
         for part in TOP_PARTS:
             wanted = part * (self._p + self._n)
@@ -258,12 +279,12 @@ class _Walk:
                 continue
             at = int(np.searchsorted(weight, wanted))
             before = self._above if at == 0 else sums[at - 1]
-            share = (wanted - before[0] - before[1]) / (weight[at] - before[0] - before[1])  # of a group with one score
+            share = (wanted - before[0] - before[1]) / (weight[at] - before[0] - before[1])  # within equal scores
             inside = before + share * table[at, 1:]
             rows = wanted**2 / max(float(inside[2] + inside[3]), 1e-300)
             self.precision_at[part] = (float(inside[0]) / wanted, rows)
 
     def curve(self) -> list[tuple[float, float, float]]:
-        """At most a few hundred points."""
+        """Return at most a few hundred points of the curve."""
         step = max(1, len(self._points) // (2 * CURVE_POINTS))
         return [*self._points[::step], self._points[-1]]

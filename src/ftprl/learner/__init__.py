@@ -1,4 +1,4 @@
-"""Learners: FTPRL, the change of coordinates around any learner, and the base class that baselines share."""
+"""Learners: FTPRL, a change of coordinates around any learner, and the base class that baselines derive from."""
 
 from ftprl.learner.base import Learner, LearnerState, gradient, starting_point
 from ftprl.learner.composite import Composite

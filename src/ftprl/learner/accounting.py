@@ -1,4 +1,4 @@
-"""What a round of FTPRL adds to its ledger, and the bounds that the ledger's sums prove."""
+"""The terms that a round of FTPRL adds to its ledger, and the bounds that the ledger's sums prove."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ def record(
     g: Vector,
     after: State,
 ) -> Ledger:
-    """The ledger after one more round: `g` was seen at `before.x`, and `after` is the state it led to."""
+    """Return the ledger after one more round.
+
+    `g` is the gradient at `before.x`, and `after` is the state that it led to.
+    """
     origin, moved = ledger.first_play(before.x)
     x = before.x - origin if moved else before.x
     seen, total, leader = after.seen, after.scheme.total, after.leader - origin if moved else after.leader
     G, GG = seen * seen, None if ledger.GG is None else ledger.GG + np.outer(seen, seen)
     G += ledger.G
-    # Centred at the first play, x_1, everything of Q_t is already relative to its centre: but x_t pays for r_t itself.
+    # Centred at the first play x_1, Q_t is already relative to its centre, but x_t pays for r_t itself.
     Qx = np.zeros_like(x) if scheme.anchored else psd.apply(after.Q, x)
     own = 0.5 * psd.quad(after.Q, x) if scheme.anchored else 0.0
     if moved or before.t != ledger.t:
         z = ledger.z + (seen if before.hint is None else scheme.effective(feasible, g))
         z -= Qx
     else:
-        z = after.z  # the same sum, since x_1 = 0
+        z = after.z  # equal sums, since x_1 = 0
     d = x - leader
     psi = None if composite is None else _psi(composite, ledger, before.x, after)
     length = scheme.stability(after.scheme, seen, d, 0.0 if composite is None else _l2(composite, ledger.t))
@@ -74,9 +77,9 @@ def record(
 
 
 def _l2(composite: Composite, t: int) -> float:
-    """The curvature that Psi adds to what a round's gradient meets: a penalty added once counts from round 2 on.
+    """Return the curvature that Psi adds in a round; a penalty added once counts from round 2 on.
 
-    In the first it need not, since x_1 may be any point, not only one that minimises Psi.
+    In round 1 it need not count: x_1 may be any point, not only a minimiser of Psi.
     """
     return 0.0 if composite.per_round or not t else composite.l2
 
@@ -84,7 +87,7 @@ def _l2(composite: Composite, t: int) -> float:
 @final
 @dataclass(frozen=True, slots=True)
 class _Psi:
-    """What a round does to the sums of a composite term."""
+    """The changes of a round to the sums of a composite term."""
 
     delta: float
     total: float
@@ -93,6 +96,7 @@ class _Psi:
 
 
 def _psi(composite: Composite, ledger: Ledger, x: Vector, after: State) -> _Psi:
+    """Return the round's changes to the sums of Psi."""
     here, there = composite.value(x), composite.value(after.leader)
     first = ledger.psi_first if ledger.t else here
     delta = composite.times(after.t) * (here - there)
@@ -102,31 +106,32 @@ def _psi(composite: Composite, ledger: Ledger, x: Vector, after: State) -> _Psi:
 
 
 def rounding(feasible: ConvexSet, composite: Composite | None, ledger: Ledger, state: State, x: Vector) -> float:
-    """An upper bound on what rounding can have taken from the bounds: it is added to each of them.
+    """Return an upper bound on the rounding errors in the bounds, which is added to each of them.
 
-    Every number in the sums of a round is at most D_i times |g_{1:t}|_i + (|Q_{1:t}| D)_i, where |g_{1:t}|_i <=
-    sqrt(t G_i) by Cauchy-Schwarz (plus the hints, which G does not count); each sum over n coordinates loses at most
-    n + 8 units in the last place of it, a handful of times in each of t rounds. The learner's own z also holds
-    Q_{1:t} x_1, coordinate by coordinate unless Q is full: 4 units in each round.
+    Every number in the sums of a round is at most D_i times |g_{1:t}|_i + (|Q_{1:t}| D)_i, where |g_{1:t}|_i <= sqrt(t
+    G_i) by Cauchy-Schwarz (plus the hints, which G does not count); each sum over n coordinates loses at most n + 8
+    units in its last place, a few times in each of t rounds. The learner's own z also holds Q_{1:t} x_1, coordinate by
+    coordinate unless Q is full: 4 units in each round.
     """
     n, t = feasible.dim, ledger.t
     D = feasible.widths()
-    if not np.isfinite(D).all():  # an infinite side: as far as the plays and x are known to have gone
+    if not np.isfinite(D).all():  # an infinite side: use the distance of the plays and x so far
         D = np.where(np.isfinite(D), D, 2 * (np.abs(x - ledger.origin) + np.abs(state.x - ledger.origin)))
     total = state.total
     size = float(D @ (np.sqrt(t * ledger.G) + ledger.hints + psd.sizes(total, D)))
     offset = float(D @ psd.sizes(total, np.abs(ledger.origin)))
     if composite is not None:
         size += composite.times(t) * composite.value(D + np.abs(ledger.origin))
-    # A product with a matrix of low rank is three: down to its directions, between them, and back.
+    # A product with a low-rank matrix is three products: to its directions, between them, and back.
     units = n + 8 + (3 * total.B.shape[1] if isinstance(total, psd.LowRank) else 0)
     return _EPS * t * (units * size + (units if total.ndim == 2 else 4) * offset)
 
 
 def _beyond(ledger: Ledger, state: State, x: Vector) -> float:
-    """What x wins against the leader beyond the leader's gap: something only where rounding left x outside of the set.
+    """Return by how much x beats the leader beyond the leader's gap.
 
-    On a long and thin ellipsoid the last digit of a long side is many digits of a short one.
+    It is positive only if rounding left x outside the set: on a long and thin ellipsoid the last digit of a long side
+    is many digits of a short one.
     """
     leader = state.leader - ledger.origin
     slope = psd.apply(state.total, leader) + ledger.z
@@ -142,15 +147,15 @@ def bounds(
     x: Vector | None,
     gap: float,
 ) -> Bounds:
-    """The chain of bounds against x, with what inexact steps and composite terms add to it.
+    """Return the chain of bounds against x, with the terms for inexact steps and composite penalties.
 
-    A step of gap e (see `Solution`) adds e to the next round's share: with P = Q_{1:t}, for every u in F,
-    (H_{t-1} + r_t)(u) >= H_{t-1}(x_t) - e + ½ (u-x_t)ᵀP(u-x_t), so delta_t <= ½ gᵀP⁺g + e. `gap` is that of x itself:
-    how far it may be from the best fixed point.
+    A step of gap e (see `Solution`) adds e to the next round's share: with P = Q_{1:t}, for every u in F, (H_{t-1} +
+    r_t)(u) >= H_{t-1}(x_t) - e + ½ (u-x_t)ᵀP(u-x_t), so delta_t <= ½ gᵀP⁺g + e. `gap` is the gap of x itself: how far
+    its total may be from that of the best fixed point.
     """
     caveats: list[str] = []
     r = math.inf if x is None else ledger.regularisation(state.total, x)
-    # Each number is rounded outwards: by what its own sums can have lost, and the numbers before it in the chain.
+    # Each number is rounded outwards by the rounding error of its own sums and of the numbers before it in the chain.
     noise = 0.0 if x is None else rounding(feasible, composite, ledger, state, x)
     leader_slack = ledger.leader_slack
     if x is not None and composite is None:
@@ -172,7 +177,7 @@ def bounds(
         )
     if ledger.hinted:
         caveats.append("with hints, bounds and best-in-hindsight count the errors g - hint")
-    if ledger.solver_slack > noise:  # below that it is rounding
+    if ledger.solver_slack > noise:  # below that it is only rounding
         caveats.append(f"steps were solved to a gap of at most {ledger.worst_gap:.2g}; the bounds include it")
     caveats.extend(scheme.caveats())
     closed = scheme.closed_form(state.scheme)

@@ -1,4 +1,4 @@
-"""What a learner is: it plays points of a set, learns from gradients, and gives its certificate."""
+"""The interface of a learner: it plays points of a set, learns from gradients, and gives a certificate."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ftprl.sets import ConvexSet
 Vector = NDArray[np.float64]
 
 _LARGE, _SMALL = 1e150, 1e-150  # squares of gradients beyond these leave the range of a float
-_SMALLEST, _LARGEST = 1e-151, 1e151  # and those of widths beyond these
+_SMALLEST, _LARGEST = 1e-151, 1e151  # squares of widths beyond these leave it, too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnerState:
-    """What every learner's state has: the point to play and the number of rounds behind it."""
+    """Base class of learners' states: the point to play and the number of rounds played."""
 
     x: Vector
     t: int
@@ -34,37 +34,43 @@ S = TypeVar("S", bound=LearnerState)
 
 
 class Learner(ABC, Generic[S]):
-    """Plays points of `feasible`: `init()` gives a state, play `state.x`, `update(state, g)` gives the next."""
+    """Base class of learners, which play points of `feasible`.
+
+    `init()` returns a state; play `state.x`, then `update(state, g)` returns the next state.
+    """
 
     feasible: ConvexSet
 
     @abstractmethod
     def init(self, hint: ArrayLike | None = None) -> S:
-        """The state before the first round; `hint` is a guess of the first gradient."""
+        """Return the state before the first round; `hint` is a guess of the first gradient."""
 
     @abstractmethod
     def advance(self, state: S, g: Vector, hint: Vector | None) -> S:
-        """`update` without its checks: the arguments are clean vectors of the right length."""
+        """Run `update` without its checks: the arguments are clean vectors of the right length."""
 
     def advance_late(self, state: S, g: Vector, passed: Vector) -> S:
-        """The state after the gradient `g` of an earlier play, since which the gradients in the sum `passed` arrived.
+        """Return the state after the gradient `g` of an earlier play.
 
-        By default as if `g` had been seen at `state.x`: a game measures what that costs.
+        `passed` is the sum of the gradients that arrived since that play. By default `g` counts as a gradient at
+        `state.x`; a game measures the cost of that.
         """
         return self.advance(state, g, None)
 
     def delayed_share(self, played: S, after: S, g: Vector, missing: Vector) -> float:
-        """At most what a round adds to the bounds if `missing`, gradients of earlier plays, came after its play.
+        """Return an upper bound on a round's share of the bounds if gradients of earlier plays were missing at its
+        play.
 
-        `played` is the state whose point was played, `after` the one after the next gradient of any play. Infinite by
-        default: no such bound is known.
+        `missing` is the sum of these gradients, `played` the state whose point was played, and `after` the state after
+        the next gradient of any play. The default is infinity: no such bound is known.
         """
         return math.inf
 
     def update(self, state: S, g: ArrayLike, hint: ArrayLike | None = None) -> S:
-        """The state after seeing the gradient `g` at `state.x`; `state` itself is unchanged.
+        """Return the state after the gradient `g` at `state.x`; `state` itself is unchanged.
 
-        `hint` is a guess of the next gradient, used for the next point alone.
+        `hint` is a guess of the next gradient, used only to choose the next point. Raises InvalidInput if `g` is not
+        finite or has the wrong length.
         """
         n = self.feasible.dim
         guess = None if hint is None else gradient("hint", hint, n)
@@ -72,25 +78,29 @@ class Learner(ABC, Generic[S]):
 
     @property
     def adds_to_losses(self) -> bool:
-        """Whether a term of the learner's own, such as a per-round penalty, counts in every round's loss."""
+        """Return True if a term of the learner's own, such as a per-round penalty, counts in every round's loss."""
         return False
 
     def record(self, ledger: Ledger, before: S, g: Vector, after: S) -> Ledger:
-        """The ledger with one more round: `g` was seen at `before.x`, and `after` is the state it led to."""
+        """Return the ledger with one more round: `g` is the gradient at `before.x`, `after` the state that it led
+        to.
+        """
         return ledger.add_round(before.x, g)
 
     def certificate(
         self, state: S, ledger: Ledger, *, program: bool = False, comparator: Vector | None = None
     ) -> Certificate:
-        """Regret and bounds after the rounds of `ledger`, against the best point of F or a given one."""
+        """Return the certificate of the rounds in `ledger`, against the best point of F or a given comparator."""
         x, gap = (comparator, 0.0) if comparator is not None else self.best_fixed(state, ledger)
         bounds = self.bounds(state, ledger, x, gap)
         return certify(self.feasible, ledger, x, self.regret(ledger, x) + gap, bounds, program)
 
     def best_fixed(self, state: S, ledger: Ledger) -> tuple[Vector | None, float]:
-        """A best fixed point, near the current play where there are several, and its gap; None on an unbounded set.
+        """Return a best fixed point, near the current play if there are several, and its gap; None on an unbounded
+        set.
 
-        The gap is how far its total may be from the smallest: it is added to the regret, which is then never too small.
+        The gap bounds how far its total loss may be from the smallest. It is added to the regret, which is then never
+        underestimated.
         """
         feasible = self.feasible
         if not ledger.t:
@@ -106,37 +116,39 @@ class Learner(ABC, Generic[S]):
         return solution.x, solution.gap
 
     def regret(self, ledger: Ledger, x: Vector | None) -> float:
-        """The linearised regret against x; infinite where there is no x to compare with."""
+        """Return the linearised regret against x; infinite if there is no x to compare with."""
         return math.inf if x is None else ledger.linear_regret(x)
 
     def bounds(self, state: S, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
-        """Upper bounds on the regret against a best fixed point, of which x is one up to `gap`; none by default."""
+        """Return upper bounds on the regret against a best fixed point, known as x up to `gap`; none by default."""
         return Bounds()
 
     def core(self) -> Learner[Any]:
-        """The learner whose regret and bounds are meant: itself, unless it plays in other coordinates."""
+        """Return the learner to which regret and bounds refer: this one, unless it plays in other coordinates."""
         return self
 
     def core_state(self, state: S) -> LearnerState:
-        """The core learner's state."""
+        """Return the state of the core learner."""
         return state
 
     def to_core(self, x: Vector) -> Vector:
-        """A point in the core learner's coordinates."""
+        """Return a point in the core learner's coordinates."""
         return x
 
     def from_core(self, x: Vector) -> Vector:
-        """A point of the core learner in this learner's coordinates."""
+        """Return a point of the core learner in this learner's coordinates."""
         return x
 
     def gradient_to_core(self, g: Vector) -> Vector:
-        """A gradient in the core learner's coordinates."""
+        """Return a gradient in the core learner's coordinates."""
         return g
 
 
 def gradient(name: str, value: ArrayLike, dim: int) -> Vector:
-    """Check a gradient: finite, of the right length, and not so small that its square is lost."""
-    # A copy: the state keeps what it was given, whatever the caller does with the array afterwards.
+    """Return a checked copy of a gradient: finite, of the right length, with entries whose squares underflow set to
+    0.
+    """
+    # The state keeps a copy, so that the caller may change the array afterwards.
     g = check.array(name, value)
     if g.shape != (dim,):
         check.vector(name, g, dim)
@@ -149,7 +161,7 @@ def gradient(name: str, value: ArrayLike, dim: int) -> Vector:
 
 
 def in_range(feasible: ConvexSet) -> None:
-    """Refuse a set so small or so large that the squares of its widths leave the range of a float."""
+    """Raise InvalidInput for a set so small or so large that the squares of its widths leave the range of a float."""
     D = feasible.widths()
     bad = np.flatnonzero((D > 0) & (D < _SMALLEST) | (D > _LARGEST) & np.isfinite(D))
     if bad.size:
@@ -161,7 +173,7 @@ def in_range(feasible: ConvexSet) -> None:
 
 
 def starting_point(feasible: ConvexSet, start: ArrayLike | None) -> Vector:
-    """x_1: the given point, which must lie in F, or the set's own start."""
+    """Return x_1: the given point, which must lie in F, or the set's own start."""
     if start is None:
         return feasible.start()
     x = check.vector("start", start, feasible.dim)

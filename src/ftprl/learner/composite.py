@@ -1,4 +1,4 @@
-"""A penalty on the weights themselves, beside the losses."""
+"""Penalties on the weights themselves, added to the losses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ _LARGE, _SMALL = 1e60, 1e-60
 @final
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """Psi(x) = l1 |x|₁ + ½ l2 |x|₂²: added once, as in FTRL-Proximal, or to every round's loss (`per_round`)."""
+    """The penalty Psi(x) = l1 |x|₁ + ½ l2 |x|₂², added once, as in FTRL-Proximal, or to every round's loss
+    (`per_round`).
+
+    >>> Composite(l1=1.0, l2=2.0).value(np.array([1.0, -2.0]))
+    8.0
+    """
 
     l1: float = 0.0
     l2: float = 0.0
@@ -33,15 +38,15 @@ class Composite:
         check.instance("per_round", self.per_round, bool)
 
     def times(self, t: int) -> float:
-        """How often Psi stands in the objective after t rounds."""
+        """Return how often Psi counts in the objective after t rounds."""
         return float(t) if self.per_round else 1.0
 
     def value(self, x: Vector) -> float:
-        """Psi(x)."""
+        """Return Psi(x)."""
         return self.l1 * float(np.abs(x).sum()) + 0.5 * self.l2 * float(x @ x)
 
     def minimise(self, feasible: ConvexSet, H: Matrix, z: Vector, near: Vector, t: int) -> Solution:
-        """Minimise ½ xᵀHx + z·x + Psi (t times when per round) over F."""
+        """Minimise ½ xᵀHx + z·x + Psi over F; with `per_round`, Psi counts t times."""
         k = self.times(t)
         if self.l2 * k:
             H = psd.add_scalar(H, self.l2 * k)
@@ -51,9 +56,10 @@ class Composite:
 
 
 def minimise_over(feasible: ConvexSet, H: Matrix, z: Vector, near: Vector, l1: float = 0.0) -> Solution:
-    """Minimise ½ xᵀHx + z·x + l1 |x|₁ over F, for a matrix of any form and gradients of any size.
+    """Minimise ½ xᵀHx + z·x + l1 |x|₁ over F, for any form of matrix and gradients of any size.
 
-    An objective of extreme size is divided by a power of two: its minimiser is the same, and no set squares its slope.
+    An objective of extreme size is divided by a power of two first: its minimiser does not change, and no square
+    overflows.
     """
     unit = _unit(feasible, H, z)
     if unit != 1.0:
@@ -68,7 +74,7 @@ def minimise_over(feasible: ConvexSet, H: Matrix, z: Vector, near: Vector, l1: f
 
 
 def _unit(feasible: ConvexSet, H: Matrix, z: Vector) -> float:
-    """1, or the power of two near the largest slope of the objective where that, or what it gains, is beyond 1e±60."""
+    """Return 1, or for objectives beyond 1e±60 the power of two near the largest slope."""
     size, wide = float(np.abs(z).max(initial=0.0)), float(feasible.widths().max(initial=0.0))
     wide = wide if 0.0 < wide < math.inf else 1.0
     if _SMALL < size < _LARGE and _SMALL < size * wide < _LARGE:

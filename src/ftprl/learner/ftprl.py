@@ -26,7 +26,7 @@ Matrix = psd.Matrix
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FTPRL(Learner[State]):
-    """x_{t+1} = argmin over F of g_{1:t}·x + sum_s ½ (x-x_s)ᵀQ_s(x-x_s).
+    """The learner that plays x_{t+1} = argmin over F of g_{1:t}·x + sum_s ½ (x-x_s)ᵀQ_s(x-x_s).
 
     >>> from ftprl.sets import Box
     >>> from ftprl.schemes import Diagonal
@@ -54,7 +54,7 @@ class FTPRL(Learner[State]):
             object.__setattr__(self, "start", check.frozen(starting_point(self.feasible, self.start)))
 
     def init(self, hint: ArrayLike | None = None) -> State:
-        """x_1 is `start`; with a hint, the best point against it."""
+        """Return the first state: x_1 is `start` or, with a hint, the best point against it."""
         in_range(self.feasible)
         x = starting_point(self.feasible, self.start)
         zero = np.zeros(self.feasible.dim)
@@ -67,27 +67,29 @@ class FTPRL(Learner[State]):
         return State(x, 0, zero, scheme, psd.zero(), zero, m, leader, gap, 0.0)
 
     def advance(self, state: State, g: Vector, hint: Vector | None) -> State:
-        """One round: the scheme weighs the gradient, z collects it, the set finds the leader."""
+        """Play one round: the scheme adapts to the gradient, z adds it up, and the set gives the leader."""
         if self.scheme.anchored and (hint is not None or state.hint is not None):
             raise Unsupported(f"{type(self.scheme).__name__} takes no hints; use a scheme centred at the plays.")
         error = g if state.hint is None else g - state.hint
         return self._advance(state, g, hint, error, error)
 
     def advance_late(self, state: State, g: Vector, passed: Vector) -> State:
-        """A late round: the scheme weighs g² + 2 |g|·|passed|, as in AdaptiveRevision, in the place of g²."""
-        if self.scheme.anchored:  # its weights rest on limits of g itself
+        """Play a late round: the scheme counts g² + 2 |g|·|passed| instead of g², as AdaptiveRevision does."""
+        if self.scheme.anchored:  # its weights depend on limits of g itself
             return self.advance(state, g, None)
         square = float(g.dot(g))
         more = 2 * float(np.abs(g).dot(np.abs(passed))) / square if square else 0.0
         return self._advance(state, g, None, g, g * math.sqrt(1.0 + more))
 
     def delayed_share(self, played: State, after: State, g: Vector, missing: Vector) -> float:
-        """min(½ |e|², |g| |e|, e·(x - u) over u in F), e = g + missing, in the dual norm of Q_{1:t}; and the gap."""
+        """Return min(½ |e|², |g| |e|, e·(x - u) over u in F) plus the gap, for e = g + missing in the dual norm of
+        Q_{1:t}.
+        """
         if self.scheme.anchored:  # the proof needs r_t = 0 at x_t
             return math.inf
         scheme, reach = self.scheme, self.feasible.widths()
         e, own = (scheme.effective(self.feasible, v) for v in (g + missing, g))
-        # Not by the scheme, whose own norm may rest on the gradient that it saw last.
+        # The scheme's own norm is not used: it may depend on the latest gradient.
         square, mine = (psd.dual_quad(after.total, v, reach) for v in (e, own))
         least = min(0.5 * square, math.sqrt(mine) * math.sqrt(square) if mine else 0.0)
         if not math.isfinite(least) and np.isfinite(reach).all():
@@ -95,7 +97,7 @@ class FTPRL(Learner[State]):
         return least + played.gap
 
     def _advance(self, state: State, g: Vector, hint: Vector | None, error: Vector, weighed: Vector) -> State:
-        """`error` is what the bounds count of g, `weighed` what the scheme adapts to."""
+        """Play one round: the bounds count `error` of g, and the scheme adapts to `weighed`."""
         feasible = self.feasible
         Q, scheme = self.scheme.step(state.scheme, weighed)
         seen = self.scheme.effective(feasible, error)
@@ -111,22 +113,22 @@ class FTPRL(Learner[State]):
         return State(play.x, t, z, scheme, Q, seen, hint, best.x, play.gap, best.gap)
 
     def minimise(self, H: Matrix, z: Vector, near: Vector, t: int) -> Solution:
-        """The minimiser over the set of ½ xᵀHx + z·x, plus the composite term after t rounds."""
+        """Return the minimiser over the set of ½ xᵀHx + z·x plus the composite term after t rounds."""
         if self.composite is None:
             return minimise_over(self.feasible, H, z, near)
         return self.composite.minimise(self.feasible, H, z, near, t)
 
     @property
     def adds_to_losses(self) -> bool:
-        """Whether Psi is added to every round's loss."""
+        """Return True if Psi is added to every round's loss."""
         return self.composite is not None and self.composite.per_round
 
     def record(self, ledger: Ledger, before: State, g: Vector, after: State) -> Ledger:
-        """The ledger with one more round, and its share of every term of the bounds."""
+        """Return the ledger with one more round and its share of every term of the bounds."""
         return accounting.record(self.feasible, self.scheme, self.composite, ledger, before, g, after)
 
     def best_fixed(self, state: State, ledger: Ledger) -> tuple[Vector | None, float]:
-        """A best fixed point; with Psi in every round, one against the losses and Psi together."""
+        """Return a best fixed point and its gap; with Psi in every round, it minimises losses and Psi together."""
         bounded = bool(np.isfinite(self.feasible.widths()).all()) or not ledger.S.any()
         if self.composite is None or not self.composite.per_round or not ledger.t or not bounded:
             return super(FTPRL, self).best_fixed(state, ledger)
@@ -134,12 +136,12 @@ class FTPRL(Learner[State]):
         return best.x, best.gap
 
     def regret(self, ledger: Ledger, x: Vector | None) -> float:
-        """The linearised regret against x, Psi included when it is part of every round."""
+        """Return the linearised regret against x, including Psi if it counts in every round."""
         linear = super(FTPRL, self).regret(ledger, x)
         if x is None or self.composite is None or not self.composite.per_round:
             return linear
         return linear + (ledger.psi - ledger.t * self.composite.value(x))
 
     def bounds(self, state: State, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
-        """The chain of bounds, with what inexact steps and composite terms add to it."""
+        """Return the chain of bounds, with the terms for inexact steps and composite penalties."""
         return accounting.bounds(self.feasible, self.scheme, self.composite, ledger, state, x, gap)

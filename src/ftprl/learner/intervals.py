@@ -1,4 +1,4 @@
-"""Small regret on every interval: copies of a learner that start again and again, and a mixture of them."""
+"""Small regret on every interval: copies of a learner that start again and again, and their mixture."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _EPS = float(np.finfo(np.float64).eps)
 @final
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Regret and bounds on the rounds from `start` to `end`, both included, the first round being 1.
+    """The regret and its bounds on the rounds from `start` to `end`, both included; the first round is 1.
 
-    On an interval of one copy the regret is exact, against the best fixed point of these rounds. On others it is the
-    sum over the intervals that they are made of: an upper bound (`exact` is False).
+    On an interval of one copy the regret is exact, against the best fixed point of these rounds. On other intervals it
+    is the sum over the copies' intervals that make them up, an upper bound (`exact` is False).
     """
 
     start: int
@@ -48,20 +48,24 @@ class Copy:
     state: LearnerState
     ledger: Ledger
     log_weight: float = 0.0
-    won: float = 0.0  # the loss of the mixture less that of the copy, in all rounds together
-    squares: float = 0.0  # of the same, round by round, over limit²
-    turnover: float = 0.0  # sum |g|·|x - its own|: what rounding is measured against
+    won: float = 0.0  # total loss of the mixture minus total loss of the copy
+    squares: float = 0.0  # sum of squares of these differences per round, over limit²
+    turnover: float = 0.0  # sum |g|·|x - the copy's x|, against which rounding is measured
 
     @property
     def rate(self) -> float:
-        """min(½, 1/sqrt(length))."""
+        """Return the learning rate min(½, 1/sqrt(length)) of this copy's weight."""
         return min(0.5, 1.0 / math.sqrt(self.end - self.start + 1))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaptiveState(LearnerState):
-    """The copies that play now; the mass that all copies so far began with; a chain of those that have ended."""
+    """The state of `StronglyAdaptive`.
+
+    It has the copies that play now, the total initial mass of all copies so far, and a linked list of the copies that
+    have ended.
+    """
 
     copies: tuple[Copy, ...]
     mass: float
@@ -71,12 +75,12 @@ class AdaptiveState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class StronglyAdaptive(Learner[AdaptiveState]):
-    """A mixture of copies of `learner` that begin at round k 2^i and play for 2^i rounds: low regret on every interval.
+    """A mixture of copies of `learner` that begin at rounds k 2^i and play 2^i rounds: low regret on every interval.
 
     Daniely, Gonen and Shalev-Shwartz (2015). `limit` is at least |g·(x - y)| in every round, for points x, y that the
-    copies play. On each interval I of a copy the mixture's loss is at most the copy's plus limit (ln(M/eta)/eta + eta
-    |I|), eta = min(½, |I|^-½) and M the sum of eta over the copies so far; what remains is the copy's own certificate.
-    Every interval is made of few of these: at most two of each length.
+    copies play. On each interval I of a copy the mixture's loss exceeds the copy's by at most limit (ln(M/eta)/eta +
+    eta |I|), with eta = min(½, |I|^-½) and M the sum of eta over the copies so far; the copy's own certificate bounds
+    the rest. Every interval is made of few of these, at most two of each length.
 
     >>> from ftprl import FTPRL
     >>> from ftprl.sets import Box
@@ -102,12 +106,12 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         object.__setattr__(self, "feasible", self.learner.feasible)
 
     def init(self, hint: ArrayLike | None = None) -> AdaptiveState:
-        """The start of the first copy."""
+        """Return the state in which the first copy starts."""
         refuse_hint(hint, "StronglyAdaptive")
         return self._mix(0, (), 0.0, None)
 
     def _mix(self, t: int, copies: tuple[Copy, ...], mass: float, ended: tuple[Interval, Any] | None) -> AdaptiveState:
-        """The state before round t + 1: copies that begin there join, and all are mixed by their weights."""
+        """Return the state before round t + 1: copies that begin there join, and all are mixed by their weights."""
         first, new, length = t + 1, [], 1
         while first % length == 0:
             dim = self.learner.core().feasible.dim
@@ -120,7 +124,7 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         return AdaptiveState(x, t, copies, mass, ended)
 
     def advance(self, state: AdaptiveState, g: Vector, hint: Vector | None) -> AdaptiveState:
-        """One round of every copy; those at their end are written down."""
+        """Play one round of every copy; copies at their end move to the list of ended ones."""
         refuse_hint(hint, "StronglyAdaptive")
         t, going, ended = state.t + 1, [], state.ended
         for copy in [self._advance(copy, state.x, g) for copy in state.copies]:
@@ -131,6 +135,7 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         return self._mix(t, tuple(going), state.mass, ended)
 
     def _advance(self, copy: Copy, x: Vector, g: Vector) -> Copy:
+        """Return the copy after a round; raise InvalidInput if the round exceeds `limit`."""
         away = x - copy.state.x
         won = float(g.dot(away))
         if abs(won) > self.limit * (1 + 1e-9):
@@ -154,7 +159,9 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         )
 
     def _certify(self, copy: Copy, now: int, mass: float) -> Interval:
-        """The copy's certificate, and what the mixture adds to it: measured in `tight`, proved in the others."""
+        """Return the copy's certificate plus the mixture's excess loss: measured in `tight`, proved in the other
+        bounds.
+        """
         learner, eta = self.learner, copy.rate
         made = learner.core().certificate(learner.core_state(copy.state), copy.ledger)
         rounds = now - copy.start + 1
@@ -163,6 +170,7 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         extra = self.limit * (start + eta * copy.squares), self.limit * (start + eta * rounds)
 
         def plus(value: float | None, more: float) -> float | None:
+            """Return value + more + rounding, or None if the bound is unknown."""
             return None if value is None else value + more + noise
 
         return Interval(
@@ -175,7 +183,7 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         )
 
     def intervals(self, state: AdaptiveState) -> list[Interval]:
-        """Every interval on which a copy has played, those that still run included, in the order of their ends."""
+        """Return every interval on which a copy has played, running ones included, in the order of their ends."""
         out, chain = [], state.ended
         while chain is not None:
             out.append(chain[0])
@@ -184,7 +192,10 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         return [*reversed(out), *running]
 
     def interval(self, state: AdaptiveState, start: int, end: int) -> Interval:
-        """Regret and bounds on the rounds from `start` to `end`, both included."""
+        """Return regret and bounds on the rounds from `start` to `end`, both included.
+
+        Raises InvalidInput if these rounds have not been played.
+        """
         if not 1 <= start <= end <= state.t:
             raise InvalidInput(
                 f"interval needs rounds 1 <= start <= end <= {state.t}, got {start!r} to {end!r}; pass rounds played."
@@ -200,6 +211,7 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         return _join(parts)
 
     def _ended_since(self, state: AdaptiveState, start: int) -> list[Interval]:
+        """Return the intervals of the copies that ended at `start` or later, the latest first."""
         out, chain = [], state.ended
         while chain is not None and chain[0].end >= start:
             out.append(chain[0])
@@ -207,7 +219,7 @@ class StronglyAdaptive(Learner[AdaptiveState]):
         return out
 
     def bounds(self, state: AdaptiveState, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
-        """The sums over the intervals that the rounds so far are made of."""
+        """Return the sums of the bounds over the intervals that make up the rounds so far."""
         if not state.t:
             return Bounds(tight=0.0, bound=0.0, theorem=0.0)
         whole = self.interval(state, 1, state.t)
@@ -219,9 +231,10 @@ class StronglyAdaptive(Learner[AdaptiveState]):
 
 
 def _join(parts: list[Interval]) -> Interval:
-    """Intervals that follow each other, as one."""
+    """Return consecutive intervals as one."""
 
     def total(values: list[float | None]) -> float | None:
+        """Return the sum, or None if some value is unknown."""
         return None if any(v is None for v in values) else float(sum(v for v in values if v is not None))
 
     if len(parts) == 1:

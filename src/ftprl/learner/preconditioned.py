@@ -1,4 +1,4 @@
-"""The black-box change of coordinates: any learner, played as if the set were another."""
+"""A change of coordinates around any learner, which plays as if the set were another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PreconditionedState(LearnerState, Generic[S]):
-    """The inner learner's state; `x` is its point in the outer coordinates."""
+    """The state of `Preconditioned`: the inner learner's state, and its point in the outer coordinates."""
 
     inner: S
 
@@ -27,10 +27,17 @@ class PreconditionedState(LearnerState, Generic[S]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Preconditioned(Learner[PreconditionedState[S]]):
-    """Any learner in the coordinates x_hat = A x: it sees A^{-T} g, and A^{-1} x_hat is played.
+    """Any learner in the coordinates x_hat = A x: it receives A^{-T} g, and A^{-1} x_hat is played.
 
     Losses, regret and bounds are those of the inner learner on its own set. With `FTPRL(L2Ball(n),
     CoordinateConstant())` inside it is FTPRL-Scale on the ellipsoid |Ax|₂ <= 1.
+
+    >>> from ftprl.learner import FTPRL
+    >>> from ftprl.schemes import CoordinateConstant
+    >>> from ftprl.sets import L2Ball
+    >>> learner = Preconditioned([[2.0]], FTPRL(L2Ball(1), CoordinateConstant()))
+    >>> learner.update(learner.init(), [1.0]).x
+    array([-0.5])
     """
 
     A: ArrayLike
@@ -52,17 +59,17 @@ class Preconditioned(Learner[PreconditionedState[S]]):
         object.__setattr__(self, "feasible", Preimage(A, inner.feasible))
 
     def init(self, hint: ArrayLike | None = None) -> PreconditionedState[S]:
-        """The inner learner's state before the first round."""
+        """Return the state before the first round, with the inner learner's point mapped to outer coordinates."""
         guess = None if hint is None else self._inverse.T @ gradient("hint", hint, self.feasible.dim)
         return self._wrap(self.learner.init(guess))
 
     def advance(self, state: PreconditionedState[S], g: Vector, hint: Vector | None) -> PreconditionedState[S]:
-        """One round of the inner learner with A^{-T} g."""
+        """Play one round of the inner learner with A^{-T} g."""
         guess = None if hint is None else self._inverse.T @ hint
         return self._wrap(self.learner.advance(state.inner, self._inverse.T @ g, guess))
 
     def advance_late(self, state: PreconditionedState[S], g: Vector, passed: Vector) -> PreconditionedState[S]:
-        """One late round of the inner learner."""
+        """Play one late round of the inner learner."""
         turn = self._inverse.T
         return self._wrap(self.learner.advance_late(state.inner, turn @ g, turn @ passed))
 
@@ -70,21 +77,21 @@ class Preconditioned(Learner[PreconditionedState[S]]):
         return PreconditionedState(self._inverse @ inner.x, inner.t, inner)
 
     def core(self) -> Learner[Any]:
-        """The inner learner's core."""
+        """Return the inner learner's core."""
         return self.learner.core()
 
     def core_state(self, state: PreconditionedState[S]) -> LearnerState:
-        """The inner learner's state."""
+        """Return the inner learner's core state."""
         return self.learner.core_state(state.inner)
 
     def to_core(self, x: Vector) -> Vector:
-        """A x, and then the inner learner's own change of coordinates."""
+        """Return A x in the inner learner's own core coordinates."""
         return self.learner.to_core(np.asarray(self.A) @ x)
 
     def from_core(self, x: Vector) -> Vector:
-        """The inner learner's own change of coordinates, undone, and then A^{-1}."""
+        """Return A^{-1} times the inner learner's point for x."""
         return self._inverse @ self.learner.from_core(x)
 
     def gradient_to_core(self, g: Vector) -> Vector:
-        """A^{-T} g, and then the inner learner's own change of coordinates."""
+        """Return A^{-T} g in the inner learner's own core coordinates."""
         return self.learner.gradient_to_core(self._inverse.T @ g)

@@ -1,4 +1,4 @@
-"""Learners whose bounds depend on the comparator: no diameter, no range to guess."""
+"""Learners with bounds that depend on the comparator, so that they need neither a diameter nor a guessed range."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ftprl.sets import Box, ConvexSet
 
 Vector = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
-_RICH = 1e200  # a wealth above this comes near the end of the range of a float
+_RICH = 1e200  # a larger wealth comes near the end of the range of a float
 
 
 def refuse_hint(hint: ArrayLike | None, who: str) -> None:
-    """These learners use no hints."""
+    """Raise Unsupported if there is a hint; `who` names the learner in the message."""
     if hint is not None:
         raise Unsupported(f"{who} needs a game without hints, got one; leave it out, or use FTPRL.")
 
@@ -30,24 +30,29 @@ def refuse_hint(hint: ArrayLike | None, who: str) -> None:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SoloState(LearnerState):
-    """`S` = g_{1:t}; the root of the sum of squares and the largest size of a gradient, of all or by coordinate."""
+    """The state of `SoloFTRL`.
+
+    `S` is g_{1:t}; `root` (of the sum of squares) and `largest` (gradient) are numbers, or vectors with
+    `per_coordinate`.
+    """
 
     S: Vector
     root: Vector
     largest: Vector
     reach: Vector  # the largest |x_s - x_1| so far, by coordinate
     gap: float
-    slack: float  # what inexact steps can have added to the regret
+    slack: float  # the most that inexact steps can have added to the regret
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class SoloFTRL(Learner[SoloState]):
-    """x_{t+1} = argmin over F of g_{1:t}·x + sqrt(sum |g_s|²) |x - x_1|² / (2 scale): for unknown or infinite ranges.
+    """FTRL for unknown or infinite ranges: x_{t+1} = argmin over F of g_{1:t}·x + sqrt(sum |g_s|²) |x - x_1|² / (2
+    scale).
 
     SOLO FTRL (Orabona and Pal). For every u in F the regret is at most (|u - x_1|²/(2 scale) + 2.75 scale) sqrt(sum
     |g|²) + 3.5 min(scale sqrt(T-1), D) max |g|: `scale` is a guess of |u - x_1|, and the set may be unbounded. With
-    `per_coordinate`, on a box, each coordinate has a rate and a bound of its own.
+    `per_coordinate`, on a box, each coordinate has its own learning rate and bound.
 
     >>> from ftprl.sets import Box
     >>> learner = SoloFTRL(Box(-np.inf, np.inf, dim=2))
@@ -72,14 +77,14 @@ class SoloFTRL(Learner[SoloState]):
         object.__setattr__(self, "_first", check.frozen(starting_point(self.feasible, self.start)))
 
     def init(self, hint: ArrayLike | None = None) -> SoloState:
-        """The state with the first play, x_1."""
+        """Return the state with the first play x_1."""
         refuse_hint(hint, "SoloFTRL")
         zero = np.zeros(self.feasible.dim)
         none = zero if self.per_coordinate else np.zeros(())
         return SoloState(self._first, 0, zero, none, none, zero, 0.0, 0.0)
 
     def advance(self, state: SoloState, g: Vector, hint: Vector | None) -> SoloState:
-        """One round: the regularisation grows with the root of the sum of squares."""
+        """Play one round: the regularisation grows with the root of the sum of squares."""
         refuse_hint(hint, "SoloFTRL")
         size = np.abs(g) if self.per_coordinate else np.asarray(math.sqrt(float(g.dot(g))))
         S, root = state.S + g, np.hypot(state.root, size)
@@ -90,12 +95,15 @@ class SoloFTRL(Learner[SoloState]):
         return SoloState(step.x, state.t + 1, S, root, largest, reach, step.gap, slack)
 
     def _slack(self, state: SoloState, size: Vector) -> float:
-        """|g·(x - y)| where y is the exact step and x has the gap of this state: at most |g| sqrt(2 gap / H)."""
+        """Return a bound on |g·(x - y)|, where y is the exact step and x has the gap of this state.
+
+        The bound is |g| sqrt(2 gap / H).
+        """
         H = state.root / self.scale
         return float(np.sqrt(np.divide(2 * state.gap, H, out=np.zeros_like(H), where=H > 0)).ravel() @ size.ravel())
 
     def bounds(self, state: SoloState, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
-        """`tight`: r(u) + loss - min of the objective; `bound` and `theorem`: the published formula."""
+        """Return `tight` from the objective (r(u) + loss - min), `bound` and `theorem` from the published formula."""
         if x is None:
             return Bounds(tight=math.inf, bound=math.inf, theorem=math.inf)
         u, y, H = x - self._first, state.x - self._first, state.root / self.scale
@@ -113,6 +121,7 @@ class SoloFTRL(Learner[SoloState]):
         )
 
     def _formula(self, state: SoloState, u: Vector) -> float:
+        """Return the published regret bound against x_1 + u."""
         s, steps = self.scale, math.sqrt(max(state.t - 1, 0))
         square = u * u if self.per_coordinate else np.asarray(float(u @ u))
         wide = self.feasible.widths() if self.per_coordinate else np.asarray(self.feasible.diameter())
@@ -123,7 +132,7 @@ class SoloFTRL(Learner[SoloState]):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BettingState(LearnerState):
-    """`S` = g_{1:t}; the wealth, of all or by coordinate."""
+    """The state of `CoinBetting`: `S` = g_{1:t} and the wealth, per coordinate or in one number."""
 
     S: Vector
     wealth: Vector
@@ -132,12 +141,12 @@ class BettingState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CoinBetting(Learner[BettingState]):
-    """x_t = x_1 - g_{1:t-1} W_{t-1} / (t limit²), W_t = W_{t-1} - g_t·(x_t - x_1): bets a share of a growing wealth.
+    """Coin betting on all of R^n: x_t = x_1 - g_{1:t-1} W_{t-1} / (t limit²), W_t = W_{t-1} - g_t·(x_t - x_1).
 
-    KT betting (Orabona and Pal), on all of R^n, for gradients with |g_i| <= limit. With W_0 = wealth / n for each
-    coordinate and v = limit |u - x_1| the regret is at most the sum of v sqrt(T ln(1 + 24 T² v² / W_0²)) + W_0: nearly
-    the best rate for every comparator at once, and `wealth` against u = x_1. With `per_coordinate=False` there is one
-    wealth for all, and |g|₂ <= limit.
+    KT betting (Orabona and Pal) bets a share of a growing wealth, for gradients with |g_i| <= limit. With W_0 = wealth
+    / n for each coordinate and v = limit |u - x_1| the regret is at most the sum of v sqrt(T ln(1 + 24 T² v² / W_0²)) +
+    W_0: nearly the best rate for every comparator at once, and `wealth` against u = x_1. With `per_coordinate=False`
+    there is one wealth for all coordinates, and |g|₂ <= limit.
 
     >>> learner = CoinBetting(1)
     >>> state = learner.update(learner.init(), [-1.0])
@@ -164,17 +173,18 @@ class CoinBetting(Learner[BettingState]):
 
     @property
     def _stake(self) -> float:
+        """Return the initial wealth of one bet."""
         return self.wealth / self.dim if self.per_coordinate else self.wealth
 
     def init(self, hint: ArrayLike | None = None) -> BettingState:
-        """The state with the first play, x_1, and the initial wealth."""
+        """Return the state with the first play x_1 and the initial wealth."""
         refuse_hint(hint, "CoinBetting")
         zero = np.zeros(self.dim)
         wealth = np.full(self.dim if self.per_coordinate else (), self._stake)
         return BettingState(self._first, 0, zero, wealth)
 
     def advance(self, state: BettingState, g: Vector, hint: Vector | None) -> BettingState:
-        """One round: the wealth after the bet, and the next one."""
+        """Play one round: update the wealth by the bet and place the next bet."""
         refuse_hint(hint, "CoinBetting")
         size = float(np.abs(g).max()) if self.per_coordinate else math.sqrt(float(g.dot(g)))
         if size > self.limit * (1 + 4 * _EPS):
@@ -189,16 +199,16 @@ class CoinBetting(Learner[BettingState]):
         return BettingState(x, t, S, np.asarray(wealth))
 
     def bounds(self, state: BettingState, ledger: Ledger, x: Vector | None, gap: float) -> Bounds:
-        """`tight`: from the wealth that KT betting has at least; `bound` and `theorem`: the published formula."""
+        """Return `tight` from the least wealth of KT betting, `bound` and `theorem` from the published formula."""
         if x is None:
             return Bounds(tight=math.inf, bound=math.inf, theorem=math.inf)
         u, stake, T = x - self._first, self._stake, state.t
-        # Rounding changes the wealth by a share of itself, and with it the bounds; not by its size, which may be vast.
+        # Rounding changes the wealth, and with it the bounds, by a share of itself and not by a fixed amount.
         share = _EPS * max(T, 1) * (self.dim + 8)
         coins = (np.abs(state.S) if self.per_coordinate else np.asarray([np.linalg.norm(state.S)])) / self.limit
         left = stake * np.exp(np.minimum(_log_potential(T, np.minimum(coins, T)), 700.0)) * (1 - share)
         noise = share * (float(np.abs(state.S) @ np.abs(u)) + self.wealth)
-        regret = self.regret(ledger, x) + gap  # the plays' own: never above `tight` but for its rounding
+        regret = self.regret(ledger, x) + gap  # the plays' own regret, above `tight` only by rounding
         tight = max(float((stake - left).sum()) - float(state.S @ u) + noise, regret)
         far = self.limit * (np.abs(u) if self.per_coordinate else np.asarray([np.linalg.norm(u)]))
         formula = float((far * np.sqrt(T * np.log1p(24.0 * (T * far / stake) ** 2)) + stake).sum()) * (1 + 4 * share)
@@ -211,7 +221,7 @@ class CoinBetting(Learner[BettingState]):
 
 
 def _log_potential(T: int, coins: Vector) -> Vector:
-    """ln of 2^T Gamma((T+1+c)/2) Gamma((T+1-c)/2) / (pi T!), below which the wealth never falls from 1."""
+    """Return ln of 2^T Gamma((T+1+c)/2) Gamma((T+1-c)/2) / (pi T!), below which a wealth of 1 never falls."""
     with extra_imports:
         from scipy.special import gammaln
 

@@ -1,4 +1,4 @@
-"""What FTPRL remembers between rounds."""
+"""The state of FTPRL between rounds."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class State(LearnerState):
-    """After t rounds: `z` = g_{1:t} - sum Q_s x_s, the scheme's state, and what the last round did."""
+    """The state of FTPRL after t rounds: `z` = g_{1:t} - sum Q_s x_s, the scheme's state, and the last round's
+    results.
+    """
 
     z: Vector
     scheme: SchemeState
     Q: Matrix  # Q_t, the increment of the last round
-    seen: Vector  # what the bounds count of the last gradient (minus its hint)
+    seen: Vector  # the effective part of the last gradient (minus its hint)
     hint: Vector | None  # m_{t+1}, the guess with which x was chosen
     leader: Vector  # the minimiser of H_t without the hint; x itself when there is none
-    gap: float  # how far x may be from the minimum it stands for
+    gap: float  # the gap of x to the exact minimum
     leader_gap: float
 
     @property
     def total(self) -> Matrix:
-        """Q_{1:t}."""
+        """Return Q_{1:t}."""
         return self.scheme.total

@@ -1,4 +1,4 @@
-"""The scalar losses of a linear model, one table for both halves, and losses of a point x."""
+"""The scalar losses of a linear model in one table, and losses of a point x for games."""
 
 from ftprl.losses.points import Linear, Loss, OfScore, absolute, hinge, linear, logistic, squared
 from ftprl.losses.scalar import LARGEST_LABEL, ScalarLoss

@@ -25,7 +25,7 @@ _RULES: Mapping[Labels, str] = {
 
 @runtime_checkable
 class Loss(Protocol):
-    """A convex function of the point played: its value and one subgradient."""
+    """A convex function of the point played, which returns its value and one subgradient."""
 
     def __call__(self, x: Vector) -> tuple[float, Vector]: ...
 
@@ -33,7 +33,11 @@ class Loss(Protocol):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """`f(x) = g·x`."""
+    """The linear loss `f(x) = g·x`.
+
+    >>> Linear([1.0, 2.0])(np.array([3.0, 0.0]))
+    (3.0, array([1., 2.]))
+    """
 
     g: Vector
 
@@ -47,7 +51,7 @@ class Linear:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class OfScore:
-    """`f(x) = weight · loss(v·x, y)`: a scalar loss of a linear score."""
+    """A scalar loss of a linear score: `f(x) = weight · loss(v·x, y)`."""
 
     loss: ScalarLoss
     v: Vector
@@ -70,25 +74,41 @@ class OfScore:
 
 
 def linear(g: ArrayLike) -> Linear:
-    """`f(x) = g·x`."""
+    """Return the loss `f(x) = g·x`."""
     return Linear(check.array("g", g))
 
 
 def absolute(v: ArrayLike, y: float) -> OfScore:
-    """`f(x) = |v·x - y|`."""
+    """Return the loss `f(x) = |v·x - y|`.
+
+    >>> absolute([1.0, 0.0], 2.0)(np.array([0.5, 0.0]))
+    (1.5, array([-1., -0.]))
+    """
     return OfScore(SCALAR_LOSSES["absolute"], check.array("v", v), y)
 
 
 def squared(v: ArrayLike, y: float) -> OfScore:
-    """`f(x) = ½ (v·x - y)²`."""
+    """Return the loss `f(x) = ½ (v·x - y)²`.
+
+    >>> squared([2.0], 1.0)(np.array([1.0]))
+    (0.5, array([2.]))
+    """
     return OfScore(SCALAR_LOSSES["squared"], check.array("v", v), y)
 
 
 def logistic(v: ArrayLike, y: float) -> OfScore:
-    """`f(x) = ln(1 + exp(-y v·x))`, y = ±1."""
+    """Return the loss `f(x) = ln(1 + exp(-y v·x))` for a label y = ±1.
+
+    >>> round(logistic([1.0], +1)(np.array([0.0]))[0], 4)
+    0.6931
+    """
     return OfScore(SCALAR_LOSSES["logistic"], check.array("v", v), y)
 
 
 def hinge(v: ArrayLike, y: float) -> OfScore:
-    """`f(x) = (1 - y v·x)_+`, y = ±1."""
+    """Return the loss `f(x) = max(1 - y v·x, 0)` for a label y = ±1.
+
+    >>> hinge([1.0], +1)(np.array([0.25]))
+    (0.75, array([-1.]))
+    """
     return OfScore(SCALAR_LOSSES["hinge"], check.array("v", v), y)

@@ -1,4 +1,4 @@
-"""The scalar losses: all formulas of a loss, and one entry each."""
+"""The table of scalar losses: all formulas, and one entry per loss."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from ftprl.losses.scalar import CLAMP, Arrays, ScalarLoss, Vector, clamp
 
 
 def _sign(d: float) -> float:
+    """Return the sign of a number, 0 for 0."""
     return 1.0 if d > 0 else (-1.0 if d < 0 else 0.0)
 
 
 def _softplus(v: float) -> float:
+    """Return ln(1 + e^v) without overflow."""
     return max(v, 0.0) + math.log1p(math.exp(-abs(v)))
 
 
 def _sigmoid(v: float) -> float:
+    """Return 1/(1 + e^-v) without overflow."""
     if v >= 0:
         return 1.0 / (1.0 + math.exp(-v))
     e = math.exp(v)
@@ -28,52 +31,61 @@ def _sigmoid(v: float) -> float:
 
 
 def _half_square(d: float) -> float:
+    """Return d²/2."""
     return 0.5 * (d * d)  # a product is correctly rounded; a power may not be
 
 
 def _logistic(s: Vector, y: Vector) -> Arrays:
+    """Return losses, slopes and curvatures of the logistic loss."""
     wrong = 0.5 * (1.0 + np.tanh(-0.5 * y * s))  # the probability of the other label
     return np.logaddexp(0.0, -y * s), -y * wrong, wrong * (1.0 - wrong)
 
 
 def _hinge(s: Vector, y: Vector) -> Arrays:
+    """Return losses and slopes of the hinge loss."""
     short = 1.0 - y * s
     return np.maximum(short, 0.0), np.where(short > 0, -y, 0.0), None
 
 
 def _squared_hinge(s: Vector, y: Vector) -> Arrays:
+    """Return losses, slopes and curvatures of the squared hinge loss."""
     short = np.maximum(1.0 - y * s, 0.0)
     return 0.5 * short * short, -y * short, (short > 0).astype(np.float64)
 
 
 def _squared(s: Vector, y: Vector) -> Arrays:
+    """Return losses, slopes and curvatures of the squared loss."""
     return 0.5 * (s - y) ** 2, s - y, np.ones_like(s)
 
 
 def _absolute(s: Vector, y: Vector) -> Arrays:
+    """Return losses and slopes of the absolute loss."""
     return np.abs(s - y), np.sign(s - y), None
 
 
 def _huber(s: Vector, y: Vector) -> Arrays:
+    """Return losses, slopes and curvatures of the Huber loss."""
     d = s - y
     near = np.abs(d) <= 1.0
     return np.where(near, 0.5 * d * d, np.abs(d) - 0.5), np.clip(d, -1.0, 1.0), near.astype(np.float64)
 
 
 def _poisson(s: Vector, y: Vector) -> Arrays:
+    """Return losses, slopes and curvatures of the Poisson loss."""
     c = np.clip(s, -CLAMP, CLAMP)
     mean = np.exp(c)
     return mean - y * c, mean - y, mean
 
 
 def _gamma(s: Vector, y: Vector) -> Arrays:
+    """Return losses, slopes and curvatures of the gamma loss."""
     c = np.clip(s, -CLAMP, CLAMP)
     ratio = y * np.exp(-c)
     return ratio + c, 1.0 - ratio, ratio
 
 
 def quantile(tau: float) -> ScalarLoss:
-    """The pinball loss `tau (y-s)_+ + (1-tau)(s-y)_+`.
+    """Return the pinball loss `tau (y-s)_+ + (1-tau)(s-y)_+` for the quantile `tau`.
 
     >>> quantile(0.9).value(1.0, 2.0)
     0.9
@@ -82,12 +94,15 @@ def quantile(tau: float) -> ScalarLoss:
         raise InvalidInput(f"tau needs a number above 0 and below 1, got {tau!r}; 0.5 estimates the median.")
 
     def slope(s: float, y: float) -> float:
+        """Return the slope in the score."""
         return 0.0 if s == y else (1.0 - tau if s > y else -tau)
 
     def value(s: float, y: float) -> float:
+        """Return the loss of one score."""
         return tau * max(y - s, 0.0) + (1.0 - tau) * max(s - y, 0.0)
 
     def arrays(s: Vector, y: Vector) -> Arrays:
+        """Return losses and slopes of many scores."""
         losses = tau * np.maximum(y - s, 0.0) + (1.0 - tau) * np.maximum(s - y, 0.0)
         return losses, np.where(s > y, 1.0 - tau, np.where(s < y, -tau, 0.0)), None
 
@@ -193,7 +208,7 @@ SCALAR_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({loss.name: loss for 
 
 
 def _of_classes(name: str, explanation: str, *, one_vs_rest: bool = False) -> ScalarLoss:
-    """A loss of several classes, as a function of the logarithm of the probability of the label."""
+    """Return a loss for several classes, a function of the log probability of the label."""
     return ScalarLoss(
         name=name,
         one_vs_rest=one_vs_rest,
@@ -208,7 +223,7 @@ def _of_classes(name: str, explanation: str, *, one_vs_rest: bool = False) -> Sc
     )
 
 
-# The losses of several classes: docs/classes.md.
+# The losses for several classes: see docs/classes.md.
 CLASS_LOSSES: Mapping[str, ScalarLoss] = MappingProxyType(
     {
         "softmax": _of_classes("softmax", "minus the log of the probability of the class, classes learned together"),
@@ -223,7 +238,7 @@ LOSSES: Mapping[str, ScalarLoss] = MappingProxyType({**SCALAR_LOSSES, **CLASS_LO
 
 
 def predicts_probabilities(name: str) -> bool:
-    """Whether the loss of this name predicts the probability of the label 1; False for a name that is not known.
+    """Return True if the loss of this name predicts the probability of the label 1; False for an unknown name.
 
     >>> predicts_probabilities("logistic"), predicts_probabilities("hinge"), predicts_probabilities("x")
     (True, False, False)
@@ -231,7 +246,7 @@ def predicts_probabilities(name: str) -> bool:
     return name in LOSSES and LOSSES[name].is_probabilistic
 
 
-# What other libraries call the losses, for those who type such a name.
+# Names that other libraries use for the losses, to suggest ours.
 _OTHER_NAMES = {
     "squared": ("mse", "rmse", "l2", "regression", "squarederror", "squaredloss", "meansquarederror", "leastsquares"),
     "absolute": ("mae", "l1", "absoluteerror", "meanabsoluteerror"),
@@ -244,7 +259,7 @@ _OTHER_NAMES = {
 
 
 def check_loss(name: object) -> None:
-    """Refuse what is no name of a loss, with the name that was probably meant.
+    """Raise InvalidInput for an unknown name of a loss, and suggest the one that was probably meant.
 
     >>> check_loss("mse")
     Traceback (most recent call last):
@@ -262,7 +277,7 @@ def check_loss(name: object) -> None:
 
 
 def check_tau(tau: object, loss: str) -> None:
-    """Refuse a quantile for a loss that estimates none."""
+    """Raise InvalidInput if `tau` is passed with a loss that estimates no quantile."""
     if loss in LOSSES and LOSSES[loss].tau is None:
         raise InvalidInput(
             f"tau= needs loss=quantile, got tau={tau} and loss={loss}; drop it, or pass loss=quantile.",
@@ -271,7 +286,7 @@ def check_tau(tau: object, loss: str) -> None:
 
 
 def scalar_loss(name: str, tau: float = 0.5) -> ScalarLoss:
-    """The loss of a name; `tau` is which quantile the quantile loss estimates.
+    """Return the loss of this name; `tau` is the quantile that the quantile loss estimates.
 
     >>> scalar_loss("quantile", 0.9).tau
     0.9

@@ -1,4 +1,4 @@
-"""A classifier and a regressor that learn one dict at a time, with the methods of River's models but without River."""
+"""A classifier and a regressor that learn one dict at a time, with River's methods but without River."""
 
 from ftprl.online.classifier import OnlineClassifier
 from ftprl.online.regressor import OnlineRegressor

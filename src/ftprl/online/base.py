@@ -1,4 +1,4 @@
-"""What both share: parameters, a model that is made when it is first used, and the conventions of River's models."""
+"""The base class of online models: parameters, a model created on first use, and River's conventions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class OnlineOptions(DataOptions, ModelOptions, LearningOptions, total=False):
 
 
 class OnlineModel:
-    """Parameters that are attributes, as River's models have them, and the model that they describe."""
+    """Base class of online models, with parameters as attributes (as in River) and the model that they describe."""
 
-    _river_kind: ClassVar[str]  # the class of river.base that it counts as
+    _river_kind: ClassVar[str]  # the class of river.base to register with
     _is_known_to_river: ClassVar[bool] = False
 
     loss: str
@@ -50,7 +50,9 @@ class OnlineModel:
 
     @classmethod
     def _count_as_rivers(cls) -> None:
-        """Where River is in use, its pipelines and metrics ask whether this is one of its classifiers or regressors."""
+        """Register with River's base classes if River is imported, so that its pipelines and metrics accept this
+        class.
+        """
         base = sys.modules.get("river.base")
         if base is not None and "_is_known_to_river" not in cls.__dict__ and hasattr(base, cls._river_kind):
             getattr(base, cls._river_kind).register(cls)
@@ -58,8 +60,8 @@ class OnlineModel:
 
     @property
     def model(self) -> Model:
-        """The model itself, to save, predict files with, explain or certify."""
-        self._learner = None  # whoever has the model may put another engine into it
+        """Return the model, to save it, predict files, explain or certify."""
+        self._learner = None  # the caller may put another engine into the model
         if self._own_model is None:
             named = {name: getattr(self, name, None) for name in _OF_MODEL}
             options = model_options(dict.fromkeys(BY_NAME) | named)
@@ -68,28 +70,32 @@ class OnlineModel:
 
     @property
     def _several_classes(self) -> list[Any] | None:
-        """The labels of a classifier of more than two classes."""
+        """Return the labels of a classifier of more than two classes, else None."""
         return None
 
     def _start(self) -> RowLearner:
-        """What learns and scores rows, kept until the model is asked for: a row should cost little more than itself."""
+        """Create the object that learns and scores rows, kept until the model is asked for, to make rows fast."""
         learner = self._learner = self.model.row_learner()
         return learner
 
     # ---- parameters ----
 
     def _get_params(self) -> dict[str, Any]:
+        """Return the parameters and their values."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def clone(self, new_params: Mapping[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        """A new one with the same parameters, or others, that has learned nothing, or else as much."""
+        """Return a new model with these parameters, some replaced by `new_params`.
+
+        It has learned nothing; with `include_attributes` it is a copy of what this model has learned.
+        """
         twin = type(self)(**copy.deepcopy({**self._get_params(), **(new_params or {})}))
         if include_attributes:
             twin._own_model = copy.deepcopy(self._own_model)
         return twin
 
     def mutate(self, new_attrs: Mapping[str, Any]) -> None:
-        """Refuse to change a parameter: what was learned depends on all of them."""
+        """Raise ValueError: parameters cannot change, because everything learned depends on them."""
         for name in new_attrs:
             raise ValueError(f"{name!r} is not a mutable attribute of {type(self).__name__}; use clone.")
 
@@ -99,19 +105,20 @@ class OnlineModel:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: the parameters, and the model once there is one."""
+        """Return the parameters, and the model if there is one, as HTML for a notebook."""
         learned = "" if self._own_model is None else self._own_model._repr_html_()
         return f"<code>{escape(repr(self))}</code>{learned}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copies: the parameters, and the model as the bytes of its file."""
+        """Return the parameters and the model, for pickle and copies."""
         return {**self._get_params(), "_own_model": self._own_model}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restore parameters and model."""
         self.__dict__.update({**state, "_learner": None})
         self._count_as_rivers()
 
-    # ---- what River's pipelines and checks ask for ----
+    # ---- attributes and methods that River's pipelines and checks need ----
 
     _supervised = True
     _is_stochastic = False
@@ -127,7 +134,7 @@ class OnlineModel:
 
     @property
     def _raw_memory_usage(self) -> int:
-        """Bytes of what was learned: the cells in use and the names."""
+        """Return the bytes of the cells in use and of the names."""
         if self._own_model is None:
             return 0
         cells, names = self._own_model.engine.take(self._own_model.engine.touched()), self._own_model.names

@@ -1,4 +1,4 @@
-"""`OnlineClassifier`: two classes or more, one dict at a time."""
+"""The online classifier, for two or more classes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _KEYWORDS = of_class(KEYWORDS, without="tau", loss="logistic", classes=(False, T
 class OnlineClassifier(OnlineModel):
     """A linear classifier that learns one dict at a time, with the methods of River's classifiers.
 
-    `classes` are the two labels, the positive one last, or all of more than two, which are learned with softmax. The
-    value of a key is a number, or a category if it is text, and words if `text` names it. Other parameters are options
-    of `ftprl.train`; one that is None has its default there.
+    `classes` are the two labels, the positive one last, or all labels if there are more, which are learned with
+    softmax. The value of a key is a number, or a category if it is text, and words if `text` names it. Other parameters
+    are options of `ftprl.train`; None means the default there.
 
     >>> model = OnlineClassifier()
     >>> for city, size, bought in [("Ulm", 2.0, True), ("Bonn", 1.0, False)] * 5:
@@ -46,15 +46,16 @@ class OnlineClassifier(OnlineModel):
 
     @property
     def _several_classes(self) -> list[Any] | None:
+        """Return the labels if there are more than two, else None."""
         return list(self.classes) if len(self.classes) > 2 else None
 
     def _start(self) -> RowLearner:
-        """As for every model; labels are looked up from now on."""
+        """Create the row learner and the table of labels."""
         self._numbers = {label: self._signed(label) for label in self.classes}
         return super()._start()
 
     def _signed(self, y: Hashable) -> float:
-        """The label as the model has it: its number among several, or a sign."""
+        """Return the label as the model needs it: a sign for two classes, a class number for more."""
         if len(self.classes) == 2:
             return 1.0 if y == self.classes[1] else self._negative(y)
         if y not in self.classes:
@@ -66,7 +67,7 @@ class OnlineClassifier(OnlineModel):
         learner = self._learner or self._start()
         try:
             number = self._numbers.get(y)
-        except TypeError:  # no label that could be a key
+        except TypeError:  # the label is not hashable
             number = None
         try:
             due = learner.core.learn(x, self._signed(y) if number is None else number, w)
@@ -76,12 +77,16 @@ class OnlineClassifier(OnlineModel):
             learner.settle(due)
 
     def _negative(self, y: Hashable) -> float:
+        """Return -1 for the negative label; raise InvalidInput for an unknown one."""
         if y == self.classes[0]:
             return -1.0
         raise InvalidInput(f"y needs one of the classes {self.classes!r:.60}, got {y!r:.40}; name both in classes=.")
 
     def predict_proba_one(self, x: Row) -> dict[Any, float]:
-        """The probability of each class."""
+        """Return the probability of each class.
+
+        Raises NotImplementedError for a loss without probabilities.
+        """
         if not predicts_probabilities(self.loss):
             raise NotImplementedError(f"probabilities need loss='logistic', got loss={self.loss!r}")
         learner = self._learner or self._start()
@@ -91,7 +96,7 @@ class OnlineClassifier(OnlineModel):
         return {self.classes[0]: 1.0 - positive, self.classes[1]: positive}
 
     def predict_one(self, x: Row) -> Any:
-        """The most probable class."""
+        """Return the most probable class."""
         if len(self.classes) > 2:
             logs = (self._learner or self._start()).log_chances(x)
             return self.classes[logs.index(max(logs))]

@@ -1,4 +1,4 @@
-"""`OnlineRegressor`: labels in any unit, one dict at a time."""
+"""The online regressor, for labels in any unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class OnlineRegressor(OnlineModel):
     """A linear regressor that learns one dict at a time, with the methods of River's regressors.
 
     The value of a key is a number, or a category if it is text, and words if `text` names it. Other parameters are
-    options of `ftprl.train`; one that is None has its default there.
+    options of `ftprl.train`; None means the default there.
 
     >>> model = OnlineRegressor()
     >>> for size in (1.0, 2.0, 3.0) * 50:
@@ -35,5 +35,5 @@ class OnlineRegressor(OnlineModel):
         (self._learner or self._start()).learn(x, y, w)
 
     def predict_one(self, x: Row) -> float:
-        """The prediction of one row, in the unit of the labels."""
+        """Return the prediction of one row, in the unit of the labels."""
         return (self._learner or self._start()).mean(x)

@@ -1,6 +1,6 @@
 """Every option of training in one table: type, help and default, for the command line, Python and the docs.
 
-Nothing heavy is imported here: the command line reads the table before anything else is loaded.
+No heavy module is imported here, because the command line reads the table before anything else is loaded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TABLE = tuple(
 BY_NAME: dict[str, Option] = {option.name: option for option in TABLE}
 COMMAND = tuple(option for option in TABLE if option.name != "listener")  # the options of `ftprl train`
 
-# The options that people use most, which begin the help of `ftprl train`.
+# The most used options, which come first in the help of `ftprl train`.
 COMMON = (
     *("output", "label", "loss", "positive", "ignore", "text", "interactions", "bits", "passes"),
     *("receipt", "checkpoint", "events"),
@@ -42,5 +42,5 @@ COMMON = (
 
 
 def names(reader: Reader) -> tuple[str, ...]:
-    """Return the names of the options that the data, the model or the run reads."""
+    """Return the names of the options read by the data, the model or the run."""
     return tuple(option.name for option in TABLE if option.reader == reader)

@@ -1,4 +1,4 @@
-"""The checks of options: each value by the rule of its entry in the table, and pairs that do not go together."""
+"""The checks of options: each value by the rule of its table entry, and pairs that exclude each other."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def check_value(name: str, value: Any) -> None:
 
 
 def check_values(values: Mapping[str, Any]) -> None:
-    """Check the value of every option that is used; None is one that is not."""
+    """Check the value of every option that is used; None means that an option is not used."""
     for name, value in values.items():
         if value is not None:
             check_value(name, value)
 
 
 def check_together(values: Mapping[str, Any]) -> None:
-    """Raise InvalidInput for options that exclude each other, or that need one which is not used.
+    """Raise InvalidInput for options that exclude each other, or that need another option which is missing.
 
     >>> check_together({"delay": 5, "bounds": {"x": (0, 1)}})
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Keywords of functions and classes that are options of the table, as `help` and editors show them."""
+"""Show options of the table as keywords of functions and classes, in `help` and in editors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def has_keywords(keywords: Mapping[str, Any]) -> Callable[[_F], _F]:
-    """Have a function with `**options` show these keywords, with their defaults, in their place.
+    """Give a function with `**options` a signature that shows these keywords with their defaults.
 
     >>> @has_keywords({"bits": 22, "l1": None})
     ... def show(data, **options): ...
@@ -23,6 +23,7 @@ def has_keywords(keywords: Mapping[str, Any]) -> Callable[[_F], _F]:
     """
 
     def decorate(function: _F) -> _F:
+        """Set the signature of one function."""
         signature = inspect.signature(function)
         own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
         own += [
@@ -41,7 +42,7 @@ def has_keywords(keywords: Mapping[str, Any]) -> Callable[[_F], _F]:
 
 
 def complete(caller: str, keywords: Mapping[str, Any], passed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of every keyword: those that were passed, and the defaults; refuse an unknown one.
+    """Return the value of every keyword, passed or default; raise TypeError for an unknown keyword.
 
     >>> complete("train", {"bits": None, "l1": None}, {"bit": 3})
     Traceback (most recent call last):
@@ -56,13 +57,14 @@ def complete(caller: str, keywords: Mapping[str, Any], passed: Mapping[str, Any]
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return the value of a switch as a bool of Python, where NumPy's was passed."""
+    """Return a NumPy bool of a switch as a Python bool, and any other value unchanged."""
     is_switch = name in BY_NAME and BY_NAME[name].is_switch and value is not None
     return bool(value) if is_switch and SWITCH.fits(value) else value
 
 
 def of_class(defaults: Mapping[str, Any], *, without: str, **own: Any) -> dict[str, Any]:
-    """Return the parameters of a class and their defaults; one option does not go with its losses.
+    """Return the parameters of an estimator class and their defaults, without one option that its losses do not
+    have.
 
     >>> of_class({"tau": None, "l1": None}, without="tau", loss="logistic")
     {'l1': None, 'loss': 'logistic'}

@@ -1,4 +1,4 @@
-"""`Option`: what the command line, Python and the documentation need to know of one option of training."""
+"""The record of one option, from which the command line, Python and the documentation are made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, final
 Group = Literal["data", "model", "learning", "run", "output"]
 Reader = Literal["data", "model", "run"]
 
-# Types of values that several options have.
+# Types that several options share.
 Path = str | os.PathLike[str]
 Columns = str | int | Sequence[str | int]
 Grams = int | str | Sequence[str] | Mapping[str, Any]
@@ -30,7 +30,7 @@ _PLACEHOLDERS: dict[Any, str] = {
 
 @final
 class Rule(NamedTuple):
-    """What the value of an option has to be, and what to do about another one."""
+    """The rule for an option's values: the expected values in words, a test, and a remedy for other values."""
 
     wanted: str
     fits: Callable[[Any], bool]
@@ -38,19 +38,20 @@ class Rule(NamedTuple):
 
 
 def whole(least: int, most: int | None = None, remedy: str = "pass one", wanted: str = "") -> Rule:
-    """Allow whole numbers, and no bool."""
+    """Return the rule for whole numbers in a range; a bool is not accepted."""
     wanted = wanted or f"a whole number {f'of at least {least}' if most is None else f'from {least} to {most}'}"
     return Rule(wanted, lambda value: _is_whole(value) and least <= value <= (value if most is None else most), remedy)
 
 
 def one_of(*words: str, wanted: str = "") -> Rule:
-    """Allow some words."""
+    """Return the rule for one of some words."""
     return Rule(
         wanted or " or ".join(words), lambda value: isinstance(value, str) and value in words, "pass one of them"
     )
 
 
 def _is_whole(value: Any) -> bool:
+    """Return True for an integer that is no bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -59,12 +60,12 @@ SWITCH = Rule("True or False", lambda value: isinstance(value, bool) or type(val
 
 @final
 class Option(NamedTuple):
-    """One option; in `help`, `{name}` stands for another option, spelled as the reader would type it.
+    """One option of training; in `help`, `{name}` stands for another option, spelled as the reader would type it.
 
-    `default` is what is shown; None is "not set". A switch has a spelling of its own on the command line, such as
-    `--no-header` for `header=False`, and a `switch_help` that fits it. `rule` says which values are allowed. `excludes`
-    has the options that do not go with this one, `requires` those that it needs, each with the sentence that says so;
-    with the value `off` an option counts as not used. `name`, `type` and `group` follow from where the entry is.
+    `default` is the text that is shown; None means "not set". A switch has its own spelling on the command line, such
+    as `--no-header` for `header=False`, and a `switch_help` for it. `rule` checks values. `excludes` maps options that
+    cannot be combined with this one to an error message, `requires` those that must be; an option with the value `off`
+    counts as not used. `name`, `type` and `group` follow from the place of the entry in the table.
 
     >>> from ftprl.options import BY_NAME
     >>> BY_NAME["l1"].typed, BY_NAME["header"].typed
@@ -89,26 +90,26 @@ class Option(NamedTuple):
 
     @property
     def reader(self) -> Reader:
-        """What reads the option: the data, the model or the run."""
+        """Return the part that reads the option: the data, the model or the run."""
         return "model" if self.group == "learning" else "run" if self.group == "output" else self.group
 
     @property
     def is_switch(self) -> bool:
-        """True if the option has no value on the command line."""
+        """Return True if the option has no value on the command line."""
         return bool(self.type == bool | None)
 
     def is_used(self, value: Any) -> bool:
-        """Return whether a value is other than leaving the option out."""
+        """Return True if passing this value differs from leaving the option out."""
         return value is not None and not (self.is_switch and not value) and (self.off is None or value != self.off)
 
     @property
     def placeholder(self) -> str:
-        """The word that stands for the value in the help of the command line."""
+        """Return the placeholder of the value in the help of the command line."""
         return self.metavar or _PLACEHOLDERS.get(self.type, "TEXT")
 
     @property
     def typed(self) -> str:
-        """The option as it is typed on the command line."""
+        """Return the option as it is typed on the command line."""
         return (self.switch or "--" + self.name.replace("_", "-")).split("/")[0]
 
     def line(self, spelled: Callable[[str], str] | None = None) -> str:
@@ -120,4 +121,5 @@ class Option(NamedTuple):
 
 
 def _in_python(name: str) -> str:
+    """Return an option's name as it is written in Python."""
     return "a name in `ftprl.losses.LOSSES`" if name == "losses" else f"`{name}`"

@@ -1,7 +1,8 @@
 """The table of all options of training: one entry per option, with its type, its help and its default.
 
-An entry belongs to the class of its group, which also says what reads it: the data, the model or the run. Annotations
-are evaluated here, so nothing heavy is imported: the command line reads the table before anything else is loaded.
+An entry belongs to the class of its group, which also decides whether the data, the model or the run reads it.
+Annotations are evaluated here, so no heavy module is imported: the command line reads the table before anything else is
+loaded.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ Listener = Callable[[dict[str, Any]], None]
 
 
 class DataOptions(TypedDict, total=False):
-    """Options that say how the data is read."""
+    """Options of how the data is read."""
 
     format: Annotated[
         str | None,
@@ -429,7 +430,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class OutputOptions(TypedDict, total=False):
-    """Options that name what a run writes."""
+    """Options that name the outputs of a run."""
 
     output: Annotated[
         Path | None,

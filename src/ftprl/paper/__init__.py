@@ -1,1 +1,1 @@
-"""Every statement of the paper as an experiment: it runs, it is drawn, and it is judged by numbers."""
+"""Every statement of the paper as an experiment that runs, is drawn, and is judged by numbers."""

@@ -1,4 +1,4 @@
-"""Algorithm 1 (FTPRL-Diag), as it is printed and as it has to read."""
+"""Algorithm 1 (FTPRL-Diag), as printed and as corrected."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Vector = NDArray[np.float64]
 
 
 def algorithm(gs: Vector, half: Vector, *, sign: float, careful: bool) -> GameRecord:
-    """The pseudo-code on the box |x_i| <= half_i, line by line; `careful` leaves untouched coordinates where they are.
+    """Run the pseudo-code line by line on the box |x_i| <= half_i and record every round.
 
-    As printed u = (g_{1:t} - q)/lambda: sign = +1. As corrected u = (q - g_{1:t})/lambda: sign = -1.
+    As printed u = (g_{1:t} - q)/lambda: sign = +1. As corrected u = (q - g_{1:t})/lambda: sign = -1. With `careful`,
+    coordinates without a gradient so far stay where they are.
     """
     n = gs.shape[1]
     x, q, S, G, total = (np.zeros(n) for _ in range(5))
@@ -38,7 +39,9 @@ def algorithm(gs: Vector, half: Vector, *, sign: float, careful: bool) -> GameRe
 
 
 def rows(kind: str, T: int) -> Vector:
-    """Three streams in two dimensions; "sparse" has a coordinate that is never touched."""
+    """Return gradients in two dimensions, shape (T, 2): "equal", "leaning", or with a coordinate without any
+    gradient.
+    """
     rng = np.random.default_rng(1)
     if kind == "equal":
         return np.ones((T, 2))
@@ -47,13 +50,13 @@ def rows(kind: str, T: int) -> Vector:
 
 
 def share(history: GameRecord) -> float:
-    """Regret over the corollary's bound; infinite for plays that are not numbers."""
+    """Return the regret over the corollary's bound; infinite for plays that are not numbers."""
     share = ratio(history.regret(), 2 * history.products())
     return share if np.isfinite(share) else np.inf
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret of both readings over the corollary's bound, and the corrected one against the library's plays."""
+    """Measure the regret of both readings over the corollary's bound, and the corrected plays against the library's."""
     half = np.array([1.5, 0.5])
     lengths = [int(T) for T in np.geomspace(10, 30_000 if full else 3000, 6).round()]
     printed, corrected, library, bounds = [], [], [], []

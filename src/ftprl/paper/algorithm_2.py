@@ -1,4 +1,4 @@
-"""Algorithm 2 (FTPRL-Scale), as it is printed and as it has to read."""
+"""Algorithm 2 (FTPRL-Scale), as printed and as corrected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 
 def algorithm(A: Vector, gs: Vector, *, hat_gradient: bool, hat_centre: bool) -> Vector:
-    """The pseudo-code on {|Ax| <= 1}, line by line: the plays x_1 .. x_{T+1}.
+    """Run the pseudo-code line by line on {|Ax| <= 1} and return the plays x_1 .. x_{T+1}, one per row.
 
     As printed it uses g untransformed (`hat_gradient` False) and centres at the untransformed x_t (`hat_centre` False).
     """
@@ -39,17 +39,17 @@ def algorithm(A: Vector, gs: Vector, *, hat_gradient: bool, hat_centre: bool) ->
 
 
 def regret(A: Vector, gs: Vector, plays: Vector) -> float:
-    """Against the best point of {|Ax| <= 1}."""
+    """Return the regret of plays against the best point of {|Ax| <= 1}."""
     return float((gs * plays[: len(gs)]).sum() + np.linalg.norm(np.linalg.inv(A).T @ gs.sum(axis=0)))
 
 
 def bound(A: Vector, gs: Vector) -> float:
-    """The theorem's: 4 sqrt(sum |A^-T g|²)."""
+    """Return the theorem's bound 4 sqrt(sum |A^-T g|²)."""
     return 4 * float(np.linalg.norm(gs @ np.linalg.inv(A)))
 
 
 def library(A: Vector, gs: Vector) -> Vector:
-    """The plays of FTPRL-Scale."""
+    """Return the library's plays of FTPRL-Scale."""
     game = Game(Preconditioned(A, FTPRL(L2Ball(len(A)), CoordinateConstant())))
     plays = [game.x]
     for g in gs:
@@ -59,19 +59,19 @@ def library(A: Vector, gs: Vector) -> Vector:
 
 
 def long_axis(T: int) -> tuple[Vector, Vector]:
-    """A = diag(1, 10) under equal gradients: adding up g itself loses direction."""
+    """Return A = diag(1, 10) and equal gradients, for which adding up g itself loses the direction."""
     return np.diag([1.0, 10.0]), np.tile([0.2, 1.0], (T, 1))
 
 
 def wide(T: int) -> tuple[Vector, Vector]:
-    """A = 0.02 and a first gradient of the other sign: centring at x_t is 50 times too far out."""
+    """Return A = 0.02 and a first gradient of the other sign, for which centring at x_t is 50 times too far out."""
     gs = np.full((T, 1), -0.02)
     gs[0] = 0.02
     return np.array([[0.02]]), gs
 
 
 def _outside() -> tuple[float, float]:
-    """How far plays leave F when F is a part of {|Ax| <= 1}: projecting on the ball, and on A F."""
+    """Return how far plays leave F if F is a part of {|Ax| <= 1}: projecting on the ball, and on A F."""
     F, A = Box(-0.1, 0.1, dim=2), np.eye(2) * 5
     gs = np.random.default_rng(5).normal([1.0, 0.5], 1.0, size=(200, 2))
     on_ball = algorithm(A, gs, hat_gradient=True, hat_centre=True)
@@ -88,7 +88,7 @@ READINGS = {G: (False, True), X: (True, False), BOTH: (False, False), NONE: (Tru
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret of each reading over the theorem's bound, as T grows: each error alone where it hurts, and both."""
+    """Measure the regret of each reading over the theorem's bound as T grows: each misprint alone, and both."""
     lengths = [int(T) for T in np.geomspace(30, 100_000 if full else 10_000, 6).round()]
     shares: dict[str, list[float]] = {name: [] for name in READINGS}
     apart, panels = [], []
@@ -133,6 +133,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _panel(title: str, lengths: list[int], curves: dict[str, list[float]]) -> Panel:
+    """Return the regrets over the bound for one misprint alone, both, and none."""
     alone = next(iter(curves))
     names = {alone: f"{alone} alone", BOTH: BOTH, NONE: NONE}
     return Panel(

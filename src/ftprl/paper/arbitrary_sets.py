@@ -1,4 +1,4 @@
-"""Theorem 3: FTPRL-Diag on any set, by the boxes inside and around it."""
+"""Theorem 3: FTPRL-Diag on any set, through a box inside it and a box around it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOLVER = 1e-6  # relative accuracy of the convex programs behind the best diagon
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Bound and regret of FTPRL-Diag over the best diagonal in hindsight, against sqrt 2 beta, set by set."""
+    """Measure bound and regret of FTPRL-Diag over the best diagonal in hindsight, against sqrt 2 beta, for each set."""
     every = shapes(full)
     bounds: list[float] = []
     regrets: list[float] = []
@@ -63,6 +63,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _over(values: list[float], limits: list[float]) -> float:
+    """Return the largest value relative to its limit."""
     return max(value / limit for value, limit in zip(values, limits, strict=True))
 
 

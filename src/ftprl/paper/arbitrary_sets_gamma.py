@@ -1,4 +1,4 @@
-"""Beyond Theorem 3: gamma in place of beta, and that it is exact."""
+"""Beyond Theorem 3: gamma instead of beta, a factor that is exact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ftprl.schemes import Diagonal
 
 
 def _largest(shape: Shape, full: bool) -> float:
-    """The bound over the best diagonal, for the gradients of games and for random squares."""
+    """Return the largest bound over the best diagonal, for the gradients of games and for random squares."""
     rng = np.random.default_rng(1)
     F = shape.feasible
     games = [play(FTPRL(F, Diagonal()), stream(kind, F, 30, i)) for i, kind in enumerate(KINDS[:2])]
@@ -24,7 +24,7 @@ def _largest(shape: Shape, full: bool) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """The ratio for random gradients stays below sqrt(2 gamma); for the worst gradients it is reached."""
+    """Check that the ratio is at most sqrt(2 gamma) for random gradients and attains it for the worst ones."""
     every = shapes(full)
     random: list[float] = []
     worst: list[float] = []

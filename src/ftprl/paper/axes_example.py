@@ -1,4 +1,4 @@
-"""The ellipsoid with axes a_i: what stretching the coordinates first is worth."""
+"""The ellipsoid with axes a_i: the gain from scaling the coordinates first."""
 
 from __future__ import annotations
 
@@ -22,30 +22,33 @@ EXACT = 1e-9
 
 
 def both(a: Vector, gs: Vector) -> tuple[Certificate, Certificate]:
-    """The certificates of a global rate on {|x/a|₂ <= 1}, and of FTPRL-Scale there."""
+    """Return the certificates of a global learning rate on {|x/a|₂ <= 1} and of FTPRL-Scale on the same set."""
     A = np.diag(1 / a)
     direct = certificate(FTPRL(Ellipsoid(A), CoordinateConstant()), gs)
     return direct, certificate(Preconditioned(A, FTPRL(L2Ball(len(a)), CoordinateConstant())), gs)
 
 
 def formulas(a: Vector, gs: Vector) -> tuple[float, float]:
-    """4 sqrt(sum G_i) and 4 sqrt(sum a_i² G_i)."""
+    """Return the two bounds 4 sqrt(sum G_i) and 4 sqrt(sum a_i² G_i)."""
     G = (gs**2).sum(axis=0)
     return 4 * math.sqrt(G.sum()), 4 * math.sqrt((a**2 * G).sum())
 
 
 def thin(eps: float, T: int) -> tuple[Vector, Vector]:
-    """One axis of length 1 and the others of length eps, with gradients ±1/a_i: a_i² G_i is the same for all."""
+    """Return axes and gradients: one axis of length 1, the others of length eps, gradients ±1/a_i.
+
+    All a_i² G_i are then equal.
+    """
     rng = np.random.default_rng(0)
     a = np.array([1.0] + [eps] * (N - 1))
-    # Fair coins along the short axes make the global rate small; the long axis, with something to learn, waits.
+    # Fair coins along the short axes keep the global rate small; the long axis, which has something to learn, waits.
     hats = rng.choice((-1.0, 1.0), size=(T, N))
     hats[:, 0] = 1.0
     return a, hats / a
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Random axes and gradients for the formulas; ever thinner ellipsoids for the gain."""
+    """Check the formulas on random axes and gradients, and the gain on ever thinner ellipsoids."""
     T, tries = (8000, 200) if full else (600, 15)
     rng = np.random.default_rng(0)
     off = worse = 0.0
@@ -87,7 +90,10 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _panels(eps: Vector, table: Vector) -> list[Panel]:
+    """Return the plot of bounds and regrets over the length of the short axes."""
+
     def bound(name: str, column: int) -> Series:
+        """Return the line of a bound with its fitted slope."""
         fitted = slope(eps[2:], table[2:, column])
         return Series(f"{name}: bound, slope {fitted + 0.0:.1f}", eps, table[:, column], dashed=True, points=True)
 

@@ -19,13 +19,13 @@ from ftprl.schemes import CoordinateConstant, Diagonal, Fixed
 Vector = NDArray[np.float64]
 
 QUICK, FULL = (1000, 2197, 4913, 9261), (1000, 3375, 8000, 27_000, 64_000)
-# Times T^{-1/3}. Never moving, the limit of small rates, is added: its regret is m²/2, and none of these has less.
+# Factors of T^{-1/3}. Never moving, the limit of small rates, is added: its regret m²/2 is the smallest of all.
 RATES = (0.02, 0.1, 0.5, 2.0)
 MORE = (0.005, 0.02, 0.1, 0.5, 1.0, 2.0)
 
 
 def learners(T: int, rates: tuple[float, ...]) -> dict[str, list[Learner[Any]]]:
-    """What is played, by name; of several the best in hindsight counts."""
+    """Return the learners by name; of several under one name, the best in hindsight counts."""
     instance = adversaries.bad_class(T)
     F, start = instance.feasible, instance.start
     m = F.dim - 1
@@ -38,32 +38,44 @@ def learners(T: int, rates: tuple[float, ...]) -> dict[str, list[Learner[Any]]]:
 
 
 def regret(learner: Learner[Any], T: int) -> float:
-    """Against x_1 = 0 and -1/2 elsewhere, the best fixed point of the class."""
+    """Return the regret against the best fixed point of the class: x_1 = 0, and -1/2 in all other coordinates."""
     m = learner.feasible.dim - 1
     return total_loss(learner, adversaries.bad_class(T).losses()) + m * m / 2
 
 
 def still(T: int) -> float:
-    """The regret of never leaving the origin: a rate of 0, or an infinite multiple of I."""
+    """Return the regret of never leaving the origin: a learning rate of 0, or an infinite multiple of I.
+
+    >>> still(1000)
+    50.0
+    """
     return float(round(T ** (1 / 3)) ** 2 / 2)
 
 
 def schedules(T: int, count: int, seed: int = 0) -> Vector:
-    """Random non-increasing rates, one in each row: powers of t, or drops at random times, of random size."""
+    """Return random non-increasing rates, one schedule per row: powers of t, or drops at random times by random
+    factors.
+
+    >>> rates = schedules(27, 4)
+    >>> rates.shape, bool((np.diff(rates) <= 0).all())
+    ((4, 36), True)
+    """
     m, schedules = round(T ** (1 / 3)), []
     rounds = np.arange(1, T + m * m + 1)
     for k in range(count):
-        rng = np.random.default_rng((seed, k))  # the same shapes for each T
+        rng = np.random.default_rng((seed, k))  # equal shapes for each T
         scale, power = 10.0 ** rng.uniform(-2, 1), rng.uniform(0, 1)
         falls = np.searchsorted(np.sort(rng.uniform(0, rounds[-1], size=6)), rounds)
         shape = rounds**-power if k % 2 else np.cumprod(np.append(1.0, rng.uniform(0.1, 1, size=6)))[falls]
-        # A power ends, drops begin, near the rates that matter, 1/m.
+        # A power ends, and drops begin, near the rates that matter, 1/m.
         schedules.append(scale / m * shape * (T**power if k % 2 else 1.0))
     return np.array(schedules)
 
 
 def scheduled(T: int, rates: Vector, proximal: bool) -> Vector:
-    """Regrets of gradient descent with each row of rates, or of FTPRL with their inverses as multiples of I."""
+    """Return the regrets of gradient descent, one per row of rates, or of FTPRL with their inverses as multiples of
+    I.
+    """
     m = round(T ** (1 / 3))
     x, own_loss = np.zeros((len(rates), 1 + m)), np.zeros(len(rates))
     z, before = np.zeros_like(x), np.zeros(len(rates))
@@ -83,7 +95,7 @@ def scheduled(T: int, rates: Vector, proximal: bool) -> Vector:
 
 
 def measure(sizes: tuple[int, ...], rates: tuple[float, ...], step: Step) -> dict[str, list[float]]:
-    """The regret of each kind of learner for each T."""
+    """Return the regret of each kind of learner for each T."""
     regrets: dict[str, list[float]] = {}
     for T in sizes:
         for name, kind in learners(T, rates).items():
@@ -94,7 +106,9 @@ def measure(sizes: tuple[int, ...], rates: tuple[float, ...], step: Step) -> dic
 
 
 def escape(T: int) -> float:
-    """The regret of a growing multiple of I when the first phase is ±x_1 in turn: it waits in a corner of the box."""
+    """Return the regret of a growing multiple of I if the first phase alternates ±x_1: it waits in a corner of the
+    box.
+    """
     F = adversaries.bad_class(T).feasible
     m, eye = F.dim - 1, np.eye(F.dim)
     first = [Linear(eye[0] * (1 - 2 * (t % 2))) for t in range(T)]
@@ -103,7 +117,7 @@ def escape(T: int) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regrets over T, their fitted exponents, and the two proved bounds."""
+    """Measure regrets over T, their fitted exponents, and the two proved bounds."""
     sizes = FULL if full else QUICK
     regrets = measure(sizes, MORE if full else RATES, step)
     step("random non-increasing rates")

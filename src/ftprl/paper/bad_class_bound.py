@@ -1,4 +1,4 @@
-"""Whether every algorithm with a regret of O(M D sqrt T) fails on the bad class: the diagonal scheme does not."""
+"""Does every algorithm with a regret of O(M D sqrt T) fail on the bad class? The diagonal scheme does not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUICK, FULL = (512, 1728, 4096, 8000), (1000, 8000, 27_000, 64_000, 125_000)
 
 
 def guarantee(seeds: int, T: int) -> float:
-    """FTPRL-Diag's bound over 1.5 M D sqrt T, the largest over boxes and gradients of many kinds."""
+    """Return FTPRL-Diag's largest bound over 1.5 M D sqrt T, over boxes and gradients of many kinds."""
     worst = 0.0
     for seed in range(seeds):
         box = Box(0.0, 10.0 ** np.random.default_rng(seed).uniform(-2, 2, size=6))
@@ -32,7 +32,7 @@ def guarantee(seeds: int, T: int) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """FTPRL-Diag has such a guarantee on every box, and yet a small regret on the class."""
+    """Check that FTPRL-Diag has such a guarantee on every box, and yet a small regret on the class."""
     step("the guarantee of FTPRL-Diag")
     inside = guarantee(40 if full else 8, 60)
     sizes = FULL if full else QUICK

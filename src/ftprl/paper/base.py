@@ -1,4 +1,4 @@
-"""What an experiment is: a statement, the checks that decide it, what is drawn, and the verdict that follows."""
+"""The parts of an experiment: a statement, the checks that decide it, the figures, and the verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 
 from ftprl.draw import Panel
 
-Step = Callable[[str], None]  # called with what is being done, for the progress line
+Step = Callable[[str], None]  # called with the name of the current step, for the progress line
 
 
 @final
@@ -25,7 +25,11 @@ class Verdict(Enum):
 @final
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One number against the limit that was set before it was measured."""
+    """One number against the limit that was set before it was measured.
+
+    >>> print(Check("regret over the bound", 0.5, "<=", 1.0))
+    regret over the bound: 0.5 <= 1
+    """
 
     what: str
     value: float
@@ -34,7 +38,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether it holds; never of a number that is not one."""
+        """Return True if the number meets its limit; NaN never does."""
         if math.isnan(self.value) or math.isnan(self.limit):
             return False
         return bool(self.value <= self.limit if self.relation == "<=" else self.value >= self.limit)
@@ -43,7 +47,7 @@ class Check:
         return f"{self.what}: {self.value:.6g} {self.relation} {self.limit:.6g}{'' if self.ok else ' is not met'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the check as plain data."""
         return {
             "what": self.what,
             "value": float(self.value),
@@ -56,11 +60,11 @@ class Check:
 @final
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an experiment: checks of the statement as printed, and of its correction where there is one.
+    """The result of an experiment: checks of the statement as printed, and of its correction if there is one.
 
-    A statement that is false as printed fails one of `stated`; it holds with a correction when all of `corrected` are
-    met: the same statement, mended. `instead` is what does hold where only another statement can be made: it does not
-    save the one that was printed, but it must hold.
+    A statement that is false as printed fails one of `stated`. It holds with a correction if all of `corrected` are
+    met, checks of the same statement with the error removed. `instead` checks a different statement that does hold: it
+    cannot change the verdict on the printed one, but it must be met.
     """
 
     stated: Sequence[Check]
@@ -68,11 +72,11 @@ class Outcome:
     panels: Sequence[Panel] = ()
     numbers: Sequence[str] = field(default=())  # sentences with further numbers, for the page
     instead: Sequence[Check] = ()
-    remark: str = ""  # a few words for the line of the table: what the numbers come from
+    remark: str = ""  # a short note for the table on the origin of the numbers
 
     @property
     def verdict(self) -> Verdict:
-        """From the checks alone."""
+        """Return the verdict that follows from the checks."""
         if self.stated and all(check.ok for check in self.stated):
             return Verdict.HOLDS if all(check.ok for check in self.corrected) else Verdict.FAILS
         if self.corrected and all(check.ok for check in self.corrected):
@@ -85,18 +89,18 @@ class Outcome:
 class Statement:
     """One statement of the paper, or beyond it, and the experiment that judges it.
 
-    `expected` is what a correct library finds; anything else is red. `run(full, step)` does the work: everything is
-    seeded, so that two runs give the same numbers.
+    `expected` is the verdict that a correct library finds; any other verdict is an error. `run(full, step)` does the
+    work with fixed seeds, so that two runs give equal numbers.
     """
 
-    name: str  # as it is typed: lower case, words joined by -
+    name: str  # as typed: lower case, words joined by -
     title: str
-    place: str  # where it stands: "Theorem 2", "Section 4.2", "beyond the paper"
+    place: str  # its place: "Theorem 2", "Section 4.2", "beyond the paper"
     claim: str  # in our words
-    instance: str  # what it is tried on
-    measured: str  # what is measured, and the tolerance that was decided beforehand
-    code: str  # the function or class that it is about: "ftprl.schemes.Diagonal", several joined by ", "
+    instance: str  # the sets and streams of the experiment
+    measured: str  # the measured numbers, and the tolerance chosen beforehand
+    code: str  # the function or class concerned: "ftprl.schemes.Diagonal", several joined by ", "
     run: Callable[[bool, Step], Outcome]
     expected: Verdict = Verdict.HOLDS
-    correction: str = ""  # what is to be changed, when the statement holds with a correction or fails
-    tests: str = ""  # where it is tested besides: "tests/theory/test_lemmas.py", several joined by ", "
+    correction: str = ""  # the necessary change, if the statement holds with a correction or fails
+    tests: str = ""  # further tests: "tests/theory/test_lemmas.py", several joined by ", "

@@ -1,4 +1,4 @@
-"""Follow the best bound: play with the matrix that would have been best so far, on L_p balls and the simplex."""
+"""Follow the best bound so far, on L_p balls and the simplex."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 
 
 def follow(feasible: ConvexSet, squares: Vector) -> tuple[float, float, float]:
-    """(stability / OPT, rho, largest fall of Q*) as rows of squared gradients come in."""
+    """Return (stability / OPT, rho, largest decrease of Q*) over a sequence of squared gradients."""
     G, before = np.zeros(feasible.dim), np.zeros(feasible.dim)
     stability = penalty = fall = value = 0.0
     for square in squares:
@@ -39,17 +39,19 @@ def follow(feasible: ConvexSet, squares: Vector) -> tuple[float, float, float]:
 
 
 def one_by_one(n: int) -> Vector:
-    """Each coordinate meets one unit gradient, in order: what makes rho large on L_p balls."""
+    """Return one unit gradient in each coordinate, in order, which makes rho large on L_p balls."""
     return np.eye(n)
 
 
 def leaders(n: int, T: int, rng: np.random.Generator) -> Vector:
-    """One coordinate a round, of very different sizes: the lead on the simplex changes."""
+    """Return gradients in one random coordinate per round, of very different sizes, so that the largest sum changes."""
     return np.eye(n)[rng.integers(n, size=T)] * 10.0 ** rng.uniform(-2, 2, size=(T, 1))
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Stability and growth on many streams; certificates against the proved ratios; three schemes over p."""
+    """Measure stability and growth on many streams, certificates against the proved ratios, and three schemes over
+    p.
+    """
     seeds = 40 if full else 2
     sets: list[ConvexSet] = [LpBall(6, 2.5), LpBall(6, 4.0), LpBall(6, 8.0), Simplex(6)]
     stability = growth = fall = over = regret = 0.0
@@ -94,6 +96,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _panels(sizes: tuple[int, ...], rhos: dict[float, list[float]], n: int, T: int) -> list[Panel]:
+    """Return the growth of rho with n, and the ratio of three schemes over p."""
     growth = [
         Series(f"p = {p:g}: slope {slope(sizes[2:], y[2:]):.2f}, 2/p = {2 / p:.2f}", sizes, y, points=True)
         for p, y in rhos.items()

@@ -1,4 +1,4 @@
-"""Where following the best bound stops: no diagonal scheme competes on L_p balls, and the best diagonal can fall."""
+"""The limits of following the best bound: no diagonal scheme competes on L_p balls, and the best diagonal can fall."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ Vector = NDArray[np.float64]
 
 P = 4.0
 SCHEMES: dict[str, Scheme] = {"diagonal": Diagonal(), "global rate": CoordinateConstant(), "best bound": BestBound()}
-# max(|x1|, |x2|) + |x3| <= 1: there the best diagonal can fall.
+# max(|x1|, |x2|) + |x3| <= 1, a set on which the best diagonal can fall.
 FALLING = Polytope([[a * (i == 0), a * (i == 1), b] for i in range(2) for a in (1, -1) for b in (1, -1)], np.ones(8))
 
 
 def diagonal(feasible: ConvexSet, G: Vector) -> PostHoc:
-    """The best diagonal in hindsight, by a program where there is no formula."""
+    """Return the best diagonal in hindsight, by a program if there is no formula."""
     optimal = best_bound(feasible, "diagonal", G, program=True)
     assert optimal is not None
     return optimal
 
 
 def best_weights(feasible: ConvexSet, G: Vector) -> Vector:
-    """Its diagonal."""
+    """Return the diagonal of the best matrix in hindsight."""
     Q = diagonal(feasible, G).Q
     assert Q is not None
     return np.broadcast_to(Q, (feasible.dim,))
 
 
 def hard(scheme: Scheme, n: int) -> float:
-    """B_R over OPT of a scheme after one unit gradient in each of the first m = n^{1-2/p} coordinates.
+    """Return B_R over OPT of a scheme after one unit gradient in each of the first m = n^{1-2/p} coordinates.
 
-    Which coordinates come is no matter: a scheme of the library treats those not yet seen alike. B_R needs no plays.
+    The choice of coordinates does not matter, because the library's schemes treat all unseen coordinates alike. B_R
+    does not depend on the plays.
     """
     ball, m = LpBall(n, P), math.floor(n ** (1 - 2 / P))
     state, B_R = scheme.init(ball), 0.0
@@ -53,12 +54,14 @@ def hard(scheme: Scheme, n: int) -> float:
 
 
 def lower(n: int) -> float:
-    """m^{1/p} / sqrt 3: what no online choice of diagonals can go below."""
+    """Return m^{1/p} / sqrt 3, a lower bound for every online choice of diagonals."""
     return float(math.floor(n ** (1 - 2 / P)) ** (1 / P) / math.sqrt(3))
 
 
 def centred(T: int, seed: int) -> float:
-    """Regret over 2^{1/4} OPT(G + B)/2 of regularisation centred at the start with known |g_i| <= 1, on the L4 ball."""
+    """Return the regret over 2^{1/4} OPT(G + B)/2 on the L4 ball, regularised around the start with known |g_i| <=
+    1.
+    """
     ball, B, rng = LpBall(5, P), np.ones(5), np.random.default_rng(seed)
     S, G, x, own_loss = np.zeros(5), np.zeros(5), np.zeros(5), 0.0
     for _ in range(T):
@@ -71,7 +74,7 @@ def centred(T: int, seed: int) -> float:
 
 
 def refused() -> float:
-    """1 when BestBound says no on the set where the best diagonal falls, else 0."""
+    """Return 1 if BestBound refuses the set on which the best diagonal falls, else 0."""
     try:
         FTPRL(FALLING, BestBound()).init()
     except Unsupported:
@@ -80,7 +83,7 @@ def refused() -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Ratios over n on the hard sequence; a weight that falls; the centred way out."""
+    """Measure ratios over n on the hard sequence, a weight that falls, and the centred alternative."""
     sizes = (16, 64, 256, 1024, 4096) if full else (16, 64, 256, 1024)
     step(f"no diagonal scheme competes, n up to {sizes[-1]}")
     ratios = {name: [hard(scheme, n) for n in sizes] for name, scheme in SCHEMES.items()}

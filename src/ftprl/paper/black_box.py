@@ -1,4 +1,4 @@
-"""The black-box transform: a linear change of coordinates keeps losses, regret and the best full matrix."""
+"""The black-box transform: a linear change of coordinates preserves losses, regret and the best full matrix."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ EXACT = 1e-9
 
 
 def shape(n: int, rng: np.random.Generator) -> Vector:
-    """A positive definite A, badly conditioned."""
+    """Return a badly conditioned positive definite A."""
     R = np.linalg.qr(rng.normal(size=(n, n)))[0]
     return np.asarray((R * np.geomspace(0.2, 5.0, n)) @ R.T)
 
 
 def learners(p: float, n: int) -> dict[str, Learner[Any]]:
-    """Four that see nothing but gradients."""
+    """Return four learners that use only gradients."""
     ball = LpBall(n, p)
     return {
         "FTPRL, global rate": FTPRL(ball, CoordinateConstant()),
@@ -40,13 +40,16 @@ def learners(p: float, n: int) -> dict[str, Learner[Any]]:
 
 
 def regrets(losses: Vector, ends: Vector, p: float, A: Vector) -> Vector:
-    """By rounds: losses minus the least of g_{1:t}·x over |Ax|_p <= 1, which is -|A^{-T} g_{1:t}| in the dual norm."""
+    """Return the regret after each round.
+
+    It is the losses minus the least g_{1:t}·x over |Ax|_p <= 1, which is -|A^{-T} g_{1:t}| in the dual norm.
+    """
     dual = 1.0 if math.isinf(p) else (math.inf if p == 1 else p / (p - 1))
     return np.asarray(losses.cumsum() + np.linalg.norm(np.linalg.solve(A.T, ends.T).T, dual, axis=1))
 
 
 def twice(learner: Learner[Any], p: float, A: Vector, gs: Vector) -> tuple[Vector, Vector, float]:
-    """Regret by rounds on {|Ax|_p <= 1} and on the unit ball, and how far the first one's points leave their set."""
+    """Return the regrets by round on {|Ax|_p <= 1} and on the unit ball, and how far points leave the first set."""
     outer, inner = Preconditioned(A, learner), learner
     here, there = outer.init(None), inner.init(None)
     inverse, n = np.linalg.inv(A), len(A)
@@ -61,13 +64,13 @@ def twice(learner: Learner[Any], p: float, A: Vector, gs: Vector) -> tuple[Vecto
 
 
 def turned(angle: float) -> Vector:
-    """A symmetric A whose long axis lies at `angle`."""
+    """Return a symmetric A with its long axis at `angle`."""
     R = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
     return np.asarray((R * [1.0, 4.0]) @ R.T)
 
 
 def optima(A: Vector, gs: Vector) -> dict[str, float]:
-    """The best full and diagonal bounds on {|Ax|_1 <= 1} and on its image, each from its own corners and gradients."""
+    """Return the best full and diagonal bounds on {|Ax|_1 <= 1} and on its image, each from its own corners."""
     n = len(A)
     inverse: Vector = np.asarray(np.linalg.inv(A), dtype=np.float64)
     corners, hats = 2 * inverse, gs @ inverse
@@ -80,7 +83,7 @@ def optima(A: Vector, gs: Vector) -> dict[str, float]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Every learner on the set and on its image; then the best matrices on both."""
+    """Compare every learner, and the best matrices, on the set and on its image."""
     n, T = (8, 400) if full else (4, 80)
     worst, outside, shown = 0.0, 0.0, []
     for p in (1.0, 1.5, 2.0, 4.0, math.inf):
@@ -117,6 +120,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _panels(shown: list[tuple[str, Vector, Vector]], angles: Vector, results: list[dict[str, float]]) -> list[Panel]:
+    """Return the regrets of both sides, and the best bounds over the angle of A's axes."""
     curves: list[Series] = []
     for k, (name, here, there) in enumerate(shown):
         t = np.arange(1, len(here) + 1)

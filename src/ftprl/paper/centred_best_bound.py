@@ -1,4 +1,4 @@
-"""The best bound followed from a fixed centre: competitive on every L_p ball when the gradients' sizes are known."""
+"""Follow the best bound from a fixed centre: competitive on every L_p ball if bounds on the gradients are known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REGRET, PROMISE = FACTOR / 2, (FACTOR / 2 + 2**0.5 / FACTOR) / 2  # of OPT: for 
 
 
 def sets(n: int) -> dict[str, ConvexSet]:
-    """Symmetric sets whose best diagonal never falls."""
+    """Return symmetric sets on which the best diagonal never falls."""
     return {
         "box": Box(-np.linspace(0.5, 2, n), np.linspace(0.5, 2, n)),
         "L2 ball away from 0": L2Ball(n, 1.5, np.ones(n)),
@@ -33,12 +33,12 @@ def sets(n: int) -> dict[str, ConvexSet]:
 
 
 def one_after_another(n: int, times: int) -> Vector:
-    """Each coordinate `times` rounds in a row: where matrices centred at the plays add up too much."""
+    """Return each coordinate `times` rounds in a row, for which matrices centred at the plays add up too much."""
     return np.repeat(np.eye(n), times, axis=0)
 
 
 def shares(F: ConvexSet, gs: Vector, scheme: Scheme) -> tuple[float, float, Certificate]:
-    """Regret and B_R over OPT(G + limits²), the limits being the largest |g_i|; and the certificate."""
+    """Return regret and B_R over OPT(G + limits²), and the certificate; the limits are the largest |g_i|."""
     made = play(FTPRL(F, scheme), gs).certificate()
     best = best_bound(F, "diagonal", np.square(gs).sum(axis=0) + np.square(gs).max(axis=0).max())
     assert best is not None
@@ -48,7 +48,7 @@ def shares(F: ConvexSet, gs: Vector, scheme: Scheme) -> tuple[float, float, Cert
 
 
 def literal(F: Box, gs: Vector, limit: float) -> float:
-    """How far the plays on a box are from clip(x_1 - g_{1:t}/P_t), P_t = 2^{1/4}·2 sqrt(2 (G + limit²))/D."""
+    """Return the distance of plays on a box from clip(x_1 - g_{1:t}/P_t), P_t = 2^{1/4}·2 sqrt(2 (G + limit²))/D."""
     game, S, G, apart = Game(FTPRL(F, CentredBestBound(limit))), np.zeros(F.dim), np.zeros(F.dim), 0.0
     for g in gs:
         game.observe(g)
@@ -59,7 +59,7 @@ def literal(F: Box, gs: Vector, limit: float) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Shares of the best bound on symmetric sets; coordinates one after another on L4 balls of growing dimension."""
+    """Measure shares of the best bound on symmetric sets, and coordinates one after another on growing L4 balls."""
     n, T = (8, 400) if full else (4, 60)
     regret = promise = over = 0.0
     for name, F in sets(n).items():

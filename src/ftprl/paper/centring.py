@@ -17,21 +17,25 @@ from ftprl.sets import Box, ConvexSet
 Vector = NDArray[np.float64]
 
 
-# Far from 0: a learner that forgets where its plays were, or mistakes the sign, is held at the wrong end.
+# An interval far from 0: a learner that loses track of its plays, or mistakes the sign, stays at the wrong end.
 LOW, HIGH = 4.0, 6.0
 X, U, KNOWS = "centred at x_t (FTPRL)", "centred at u_t, adaptive", "centred at u_t, constant"
 START = "centred at the first play"
 
 
 def rows(T: int) -> Vector:
-    """A quarter of the rounds one way, the rest the other: what was learned first has to be unlearned."""
+    """Return gradients of one sign for a quarter of the rounds, then of the other: early learning must be undone.
+
+    >>> rows(4).ravel()
+    array([ 1., -1., -1., -1.])
+    """
     return np.where(np.arange(T) < T // 4, 1.0, -1.0)[:, None]
 
 
 def lazy(F: ConvexSet, gs: Vector, rate: Callable[[float], float]) -> Vector:
-    """Lazily-projected gradient descent: u_{t+1} = u_t - rate g_t, x_t = the point of F nearest to u_t.
+    """Return the plays of lazily projected descent: u_{t+1} = u_t - rate g_t, x_t = the point of F nearest to u_t.
 
-    With falling rates it is FTRL with r_t centred at u_t, outside of F.
+    With falling rates it is FTRL with r_t centred at u_t, outside F.
     """
     u, G, plays = F.start(), 0.0, []
     for g in gs:
@@ -42,7 +46,7 @@ def lazy(F: ConvexSet, gs: Vector, rate: Callable[[float], float]) -> Vector:
 
 
 def at_start(F: ConvexSet, gs: Vector) -> Vector:
-    """Dual averaging: the same weights, all centred at the first play."""
+    """Return the plays of dual averaging: equal weights, all centred at the first play."""
     x, S, G, plays, first = F.start(), np.zeros(F.dim), 0.0, [], F.start()
     for g in gs:
         plays.append(x)
@@ -53,7 +57,10 @@ def at_start(F: ConvexSet, gs: Vector) -> Vector:
 
 
 def literal(gs: Vector, low: float, high: float) -> Vector:
-    """The argmin over [low, high] of g_{1:t} x + sum ½ Q_s (x - x_s)², Q_{1:t} = 2 sqrt(G_t)/D, each sum taken anew."""
+    """Return the argmin over [low, high] of g_{1:t} x + sum ½ Q_s (x - x_s)², with each sum recomputed.
+
+    Q_{1:t} = 2 sqrt(G_t)/D.
+    """
     x, plays, Q = (low + high) / 2, [], np.diff(2 * np.sqrt(np.cumsum(gs[:, 0] ** 2)) / (high - low), prepend=0.0)
     for t in range(1, len(gs) + 1):
         plays.append(x)
@@ -63,13 +70,13 @@ def literal(gs: Vector, low: float, high: float) -> Vector:
 
 
 def regret(F: ConvexSet, gs: Vector, plays: Vector) -> float:
-    """Against the best fixed point."""
+    """Return the regret of plays against the best fixed point."""
     S = gs.sum(axis=0)
     return float((gs * plays).sum() - S @ F.vertex(S))
 
 
 def ways(F: ConvexSet, gs: Vector) -> dict[str, Vector]:
-    """The plays of each."""
+    """Return the plays of each way of centring, by name."""
     D = F.diameter()
     return {
         X: np.array(play(FTPRL(F, CoordinateConstant()), answers(gs)).x[:-1]),
@@ -80,7 +87,7 @@ def ways(F: ConvexSet, gs: Vector) -> dict[str, Vector]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret of each way as T grows, and the exponents of its growth; FTPRL's plays against the formula."""
+    """Measure the regret of each way of centring as T grows, its exponent, and FTPRL's plays against the formula."""
     F = Box(LOW, HIGH)
     lengths = [int(T) // 4 * 4 for T in np.geomspace(100, 40_000 if full else 6400, 7)]
     curves: dict[str, list[float]] = {}
@@ -130,6 +137,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _paths(F: ConvexSet) -> Panel:
+    """Return the plays of each way of centring over one game."""
     T = 400
     gs, at = rows(T), np.arange(1, T + 1)
     runs = ways(F, gs)

@@ -27,7 +27,7 @@ _TURN = np.array([[1.0, 0.5], [-0.2, 0.8]])
 
 
 def every_set() -> dict[str, ConvexSet]:
-    """The sets of the other experiments, and those made of sets."""
+    """Return the sets of the other experiments, and sets built from sets."""
     more: dict[str, ConvexSet] = {
         "capped simplex": CappedSimplex(4, 0.5),
         "product": Product(L2Ball(2, 0.5), Simplex(2)),
@@ -37,7 +37,7 @@ def every_set() -> dict[str, ConvexSet]:
 
 
 def every_scheme(F: ConvexSet) -> dict[str, Scheme]:
-    """The schemes that play on F."""
+    """Return the schemes that play on F."""
     out: dict[str, Scheme] = {
         "constant": CoordinateConstant(),
         "constant, centred": CoordinateConstant(c=math.sqrt(2), center=True),
@@ -58,24 +58,24 @@ def every_scheme(F: ConvexSet) -> dict[str, Scheme]:
 @final
 @dataclass(eq=False)
 class Rounds:
-    """The rounds of a game as they were, in extended precision."""
+    """The recorded rounds of a game, in extended precision."""
 
     x: list[Long] = field(default_factory=list)
-    g: list[Long] = field(default_factory=list)  # as the world gave them
-    seen: list[Long] = field(default_factory=list)  # what of them the bounds count
+    g: list[Long] = field(default_factory=list)  # the gradients themselves
+    seen: list[Long] = field(default_factory=list)  # the effective gradients, which the bounds count
     Q: list[Vector] = field(default_factory=list)
 
     def quad(self, t: int, y: Long) -> Any:
-        """yᵀQ_t y."""
+        """Return yᵀQ_t y."""
         Q = self.Q[t].astype(np.longdouble)
         return (y * (Q @ y if Q.ndim == 2 else Q * y)).sum()
 
     def r(self, u: Long) -> Any:
-        """r_{1:T}(u)."""
+        """Return r_{1:T}(u)."""
         return sum((self.quad(t, u - self.x[t]) for t in range(len(self.g))), np.longdouble(0)) / 2
 
     def deltas(self) -> Any:
-        """sum over t of H_t(x_t) - H_t(x_{t+1}), each as it is written."""
+        """Return the sum over t of H_t(x_t) - H_t(x_{t+1}), each evaluated as it is written."""
         out = np.longdouble(0)
         for t in range(len(self.g)):
             here, there = self.x[t], self.x[t + 1]
@@ -84,7 +84,7 @@ class Rounds:
         return out
 
     def stability(self) -> float:
-        """sum g_tᵀ Q_{1:t}⁺ g_t."""
+        """Return sum g_tᵀ Q_{1:t}⁺ g_t."""
         total, out = np.zeros(()), 0.0
         for Q, g in zip(self.Q, self.seen, strict=True):
             total = total + (Q if Q.ndim == 2 or total.ndim < 2 else np.diag(np.broadcast_to(Q, g.shape)))
@@ -96,7 +96,7 @@ class Rounds:
         return out
 
     def penalty(self, F: ConvexSet, rng: np.random.Generator) -> tuple[float, float]:
-        """sum N(Q_t) from below, by differences of extreme points, and from above, by the set's own bound."""
+        """Return sum N(Q_t) from below, by differences of extreme points, and from above, by the set's own bound."""
         known = F.extreme_differences()
         if known is None:
             ends = np.array([F.vertex(rng.normal(size=F.dim)) for _ in range(60)])
@@ -106,7 +106,7 @@ class Rounds:
 
 
 def play(F: ConvexSet, scheme: Scheme, oracles: Any) -> tuple[Rounds, Certificate]:
-    """Play, write every round down, and ask for the certificate."""
+    """Play a game, record every round, and return both with the certificate."""
     game, rounds = Game(FTPRL(F, scheme)), Rounds()
     for oracle in oracles:
         x = game.x
@@ -123,7 +123,7 @@ def play(F: ConvexSet, scheme: Scheme, oracles: Any) -> tuple[Rounds, Certificat
 
 
 def closed_form(F: ConvexSet, scheme: Scheme, rounds: Rounds) -> float | None:
-    """The paper's bound with its constants as printed: 2 D sqrt G and 2 sum D_i sqrt G_i."""
+    """Return the paper's bound with its printed constants, 2 D sqrt G or 2 sum D_i sqrt G_i; None for other schemes."""
     G = np.sum([g.astype(np.float64) ** 2 for g in rounds.seen], axis=0)
     if type(scheme) is CoordinateConstant and scheme.c == 2.0:
         return 2 * F.diameter() * math.sqrt(float(G.sum()))
@@ -131,7 +131,7 @@ def closed_form(F: ConvexSet, scheme: Scheme, rounds: Rounds) -> float | None:
 
 
 def deviations(F: ConvexSet, scheme: Scheme, rounds: Rounds, c: Certificate, seed: int) -> dict[str, float]:
-    """How far each number of the certificate is from its definition, relative to B_R."""
+    """Return how far each number of the certificate is from its definition, relative to B_R."""
     assert c.comparator is not None
     rng = np.random.default_rng(seed)
     u = c.comparator.astype(np.longdouble)
@@ -165,7 +165,7 @@ def deviations(F: ConvexSet, scheme: Scheme, rounds: Rounds, c: Certificate, see
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Every set with every scheme: the certificate against the sums."""
+    """Compare certificates with the sums, for every set with every scheme."""
     worst: dict[str, float] = {}
     each: list[float] = []
     broken = 0.0

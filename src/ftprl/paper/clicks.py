@@ -35,8 +35,8 @@ ROOT2 = math.sqrt(2.0)
 RADIUS = 4.0
 RECORDED_LOSSES = 16
 
-# Each rule with the first constant of its grid and the last: the grid is widened until the best is inside. For FTPRL
-# the constant is the c of c sqrt(G)/D; there c = 2, the paper's, is always among them.
+# Each rule with the first and the last constant of its grid, which is widened until the best is inside. For FTPRL the
+# constant is the c of c sqrt(G)/D; c = 2, the paper's, is always included.
 RULES: dict[str, tuple[type[Rule], float, float]] = {
     "FTPRL, global rate": (Global, 2.0, 4096.0),
     "FTPRL-Diag": (Diagonal, 2.0, 256.0),
@@ -57,26 +57,26 @@ class Tuned:
 
     @property
     def best(self) -> int:
-        """The column of the constant with the least loss."""
+        """Return the column of the constant with the least loss."""
         return int(self.account.loss.argmin())
 
     @property
     def constant(self) -> float:
-        """The best constant."""
+        """Return the best constant."""
         return float(self.account.constants[self.best])
 
     @property
     def at_edge(self) -> bool:
-        """Whether it is the first or the last that was tried."""
+        """Return True if the best constant is the first or the last that was tried."""
         return self.best in (0, len(self.account.constants) - 1)
 
     @property
     def loss(self) -> float:
-        """The progressive log loss a row, at the best constant."""
+        """Return the progressive log loss per row at the best constant."""
         return float(self.account.loss[self.best]) / self.rows
 
     def at(self, constant: float) -> int:
-        """The column of a constant."""
+        """Return the column of a constant."""
         return int(np.abs(np.log(self.account.constants / constant)).argmin())
 
 
@@ -92,11 +92,13 @@ class Stream:
     at_rows: Vector
     tuned: Mapping[str, Tuned]
     untuned: float  # the mean loss of eight scales at once, as `ftprl train` learns
-    errors: Mapping[str, float]  # the least share of errors, each with its own best constant
+    errors: Mapping[str, float]  # the smallest share of errors, each with its own best constant
 
     @property
     def gain(self) -> float:
-        """The best bound in hindsight of a global rate over that of per-coordinate rates, on the same gradients."""
+        """Return the best bound in hindsight of a global rate over that of per-coordinate rates, on one set of
+        gradients.
+        """
         t = self.tuned["FTPRL-Diag"]
         bounds, i = t.account.bounds, t.at(2.0)
         assert bounds.post_hoc is not None
@@ -105,7 +107,7 @@ class Stream:
 
 
 def tune(kind: type[Rule], rows: Rows, low: float, high: float, radius: float, at_rows: Vector) -> Tuned:
-    """All constants from low to high, a factor of 2 apart, and four more on the side of an edge while it is best."""
+    """Run all constants from low to high by factors of 2; add four on the side of an edge while the edge is best."""
     grid = np.asarray(low * 2.0 ** np.arange(round(math.log2(high / low)) + 1), dtype=np.float64)
     parts = [run(kind(rows.dim, grid, radius), rows, at_rows)]
     for _ in range(4):
@@ -119,11 +121,12 @@ def tune(kind: type[Rule], rows: Rows, low: float, high: float, radius: float, a
 
 
 def join(parts: Iterable[Account]) -> Account:
-    """Several accounts of one rule as one, the constants in rising order."""
+    """Combine several accounts of one rule, with the constants in rising order."""
     accounts = list(parts)
     order = np.argsort(np.concatenate([a.constants for a in accounts]))
 
     def columns(of: Sequence[Any], kind: type) -> dict[str, Any]:
+        """Return each array field of several records, concatenated in the order of the constants."""
         columns = {f.name: [getattr(a, f.name) for a in of] for f in fields(kind)}
         return {
             name: np.concatenate(v, axis=-1)[..., order] for name, v in columns.items() if isinstance(v[0], np.ndarray)
@@ -133,14 +136,14 @@ def join(parts: Iterable[Account]) -> Account:
 
 
 def mixture(rows: Rows) -> float:
-    """The mean loss of `ftprl train` as it is: eight scales at once, nothing tuned."""
+    """Return the mean loss of `ftprl train`: eight scales at once, without tuning."""
     engine = Engine(Spec(scale="auto", dim=rows.dim, intercept=False))
     indices, values = rows.indices.astype(np.uint32), rows.values.astype(np.float32)
     return engine.learn(Batch(rows.indptr, indices, values, rows.y, np.ones(len(rows)))).mean
 
 
 def study(rows: Rows, name: str, step: Step, radius: float = RADIUS) -> Stream:
-    """Every rule on one stream."""
+    """Run every rule on one stream."""
     at_rows = np.unique(np.geomspace(min(300, len(rows)), len(rows), RECORDED_LOSSES).astype(int)).astype(np.float64)
     tuned = {}
     for rule, (kind, low, high) in RULES.items():
@@ -153,7 +156,7 @@ def study(rows: Rows, name: str, step: Step, radius: float = RADIUS) -> Stream:
 
 
 def streams(full: bool, step: Step) -> list[Stream]:
-    """The synthetic click log, and the real streams that are there."""
+    """Run the synthetic click log and the real streams that are available."""
     limit = 80_000 if full else 5_000
     made = study(real.synthetic_clicks(min(limit, 20_000)), "synthetic clicks", step)
     there = [name for name in real.STREAMS if real.available(name)]
@@ -161,7 +164,7 @@ def streams(full: bool, step: Step) -> list[Stream]:
 
 
 def chain(studied: Iterable[Stream]) -> float:
-    """The largest ratio of a number to the next of regret, bound, theorem's bound, B_R: at most 1 if all hold."""
+    """Return the largest ratio of neighbours in regret, bound, theorem's bound, B_R: at most 1 if all hold."""
     worst = 0.0
     for stream in studied:
         for rule in PAPER:
@@ -175,7 +178,7 @@ def chain(studied: Iterable[Stream]) -> float:
 
 
 def competitive(studied: Iterable[Stream]) -> float:
-    """The largest B_R over the best in hindsight, at the paper's c = 2."""
+    """Return the largest B_R over the best bound in hindsight, at the paper's c = 2."""
     ratios = []
     for stream in studied:
         for rule in PAPER:
@@ -188,12 +191,12 @@ def competitive(studied: Iterable[Stream]) -> float:
 
 
 def worst_ratio(studied: Iterable[Stream], ours: str, other: str) -> float:
-    """The largest ratio of two rules' losses over the streams, each at its best constant."""
+    """Return the largest ratio of two rules' losses over the streams, each at its best constant."""
     return max(s.tuned[ours].loss / s.tuned[other].loss for s in studied)
 
 
 def judged(studied: list[Stream]) -> Outcome:
-    """The checks: what the paper claims, each with its limit."""
+    """Return the outcome: each claim of the paper as a check with its limit."""
     edges = sum(t.at_edge for s in studied for t in s.tuned.values())
     checks = [
         Check(
@@ -220,7 +223,7 @@ def judged(studied: list[Stream]) -> Outcome:
 
 
 def sentences(studied: list[Stream]) -> list[str]:
-    """What the figure does not say."""
+    """Return sentences on results that the figures do not show."""
     lines = []
     for s in studied:
         order = sorted(s.tuned, key=lambda rule: s.tuned[rule].loss)
@@ -233,13 +236,13 @@ def sentences(studied: list[Stream]) -> list[str]:
 
 
 def tail(stream: Stream) -> Series:
-    """How often the r-th most frequent feature occurs."""
+    """Return the share of rows that contain the r-th most frequent feature, over r."""
     ranks = np.unique(np.geomspace(1, len(stream.counts), 16).round().astype(int))
     return Series(stream.name, ranks, stream.counts[ranks - 1] / stream.rows, points=True)
 
 
 def losses(stream: Stream) -> Panel:
-    """The progressive loss of every rule at its best constant."""
+    """Return the progressive loss of every rule at its best constant."""
     lines = [
         Series(
             rule, stream.at_rows, t.account.curve[:, t.best] / stream.at_rows, points=True, dashed="FTPRL" not in rule
@@ -251,12 +254,12 @@ def losses(stream: Stream) -> Panel:
 
 
 def tuning(stream: Stream) -> Panel:
-    """The loss over the constant, so that it can be seen that none is set back by its own."""
+    """Return the loss over the constant, which shows that no rule suffers from its own constant."""
     lines = []
     for rule, t in stream.tuned.items():
         near = np.abs(np.log2(t.account.constants / t.constant)) <= 3.5
         doublings = np.log2(t.account.constants[near] / t.constant)
-        rate = -doublings if rule in PAPER else doublings  # FTPRL's c is what holds back: its rate is D/c
+        rate = -doublings if rule in PAPER else doublings  # FTPRL's rate is D/c: c counts inversely
         lines.append(Series(rule, rate, t.account.loss[near] / stream.rows, points=True, dashed="FTPRL" not in rule))
     return Panel(
         f"What the constant does: {stream.name}", "doublings of the rate from its best", "mean log loss", lines
@@ -264,7 +267,7 @@ def tuning(stream: Stream) -> Panel:
 
 
 def panels(studied: list[Stream]) -> list[Panel]:
-    """The heavy tails of all streams, and the losses on the one that is most like what the paper has in mind."""
+    """Return the heavy tails of all streams, and the losses on the stream closest to the paper's motivation."""
     shown = next((s for s in studied if s.name == "criteo"), studied[0])
     tails = Panel(
         "Heavy tails of the features", "rank of the feature", "share of rows", [tail(s) for s in studied], log=True
@@ -273,6 +276,7 @@ def panels(studied: list[Stream]) -> list[Panel]:
 
 
 def _run(full: bool, step: Step) -> Outcome:
+    """Run all streams and judge them."""
     return judged(streams(full, step))
 
 

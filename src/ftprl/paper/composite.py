@@ -18,7 +18,7 @@ Vector = NDArray[np.float64]
 
 
 def sides(F: ConvexSet, scheme: Scheme, psi: Composite, oracles: list[Oracle]) -> tuple[float, float]:
-    """The regret of f_t + Psi and r(x*) + ½ stability, from the plays; Psi(x_1) = 0."""
+    """Return the regret of f_t + Psi and r(x*) + ½ stability, from the plays; Psi(x_1) = 0."""
     history = play(FTPRL(F, scheme, start=np.zeros(F.dim), composite=psi), oracles)
     T = len(history.g)
     best = psi.minimise(F, np.zeros(()), history.gradient, F.start(), T).x
@@ -27,9 +27,11 @@ def sides(F: ConvexSet, scheme: Scheme, psi: Composite, oracles: list[Oracle]) -
 
 
 def counts(T: int, n: int, at: list[int]) -> tuple[dict[str, list[int]], int, float]:
-    """How many weights are not 0 where five coordinates are useful: with l1 in the step, and with its subgradient.
+    """Return counts of nonzero weights over the rounds, with l1 in the step and with its subgradient.
 
-    The subgradient of l1 |x| can be added to the gradient, as if it were any loss; it hardly ever plays a 0.
+    Five coordinates are useful. The subgradient of l1 |x| can be added to the gradient like any loss, but then plays
+    are hardly ever exactly 0. Also returned are the final number of useless nonzero weights and the smallest useful
+    weight.
     """
     rng = np.random.default_rng(21)
     lean = np.where(np.arange(n) < 5, 0.5, 0.0)
@@ -46,7 +48,7 @@ def counts(T: int, n: int, at: list[int]) -> tuple[dict[str, list[int]], int, fl
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret of the composite losses over its bound, and exact zeros."""
+    """Measure the regret of composite losses over its bound, and count exact zeros."""
     shares: list[float] = []
     for name, F in {"box": Box(-1, 1.5, dim=3), "L2 ball": L2Ball(3), "L1 ball": L1Ball(3, 2.0)}.items():
         for i, kind in enumerate(KINDS):

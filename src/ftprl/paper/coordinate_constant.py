@@ -27,16 +27,21 @@ from ftprl.sets import L2Ball
 
 
 def squares(history: GameRecord) -> float:
-    """G_T, the sum of all squared gradients."""
+    """Return G_T, the sum of all squared gradients."""
     return float(np.square(history.g).sum())
 
 
 def best_constant(D: float, G: float) -> float:
-    """min over alpha of ½ alpha D² + G/alpha, searched for on a logarithmic scale, not by the formula."""
+    """Return min over alpha of ½ alpha D² + G/alpha, searched on a logarithmic scale without the closed formula.
+
+    >>> round(best_constant(1.0, 2.0), 6)
+    2.0
+    """
     with extra_imports:
         from scipy.optimize import minimize_scalar
 
     def value(log_alpha: float) -> float:
+        """Return the bound at the logarithm of alpha."""
         alpha = float(np.exp(log_alpha))
         return 0.5 * alpha * D * D + G / alpha
 
@@ -45,7 +50,7 @@ def best_constant(D: float, G: float) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret over 2 D sqrt(G), and B_R over the best constant in hindsight, on every set."""
+    """Measure the regret over 2 D sqrt(G), and B_R over the best constant in hindsight, on every set."""
     regrets: list[float] = []
     ratios: list[float] = []
     best: list[float] = []
@@ -77,6 +82,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _over_time(history: GameRecord) -> Panel:
+    """Return the regret and its bound over the rounds of a long game."""
     at = spread_rounds(len(history.g), 30)
     roots = np.sqrt(np.cumsum(np.square(history.g).sum(axis=1)))[np.array(at) - 1]
     regrets, bounds = [history.until(t).regret() for t in at], 2 * 2 * roots
@@ -91,6 +97,7 @@ def _over_time(history: GameRecord) -> Panel:
 
 
 def _ranked(ratios: list[float]) -> Panel:
+    """Return the ratios in rising order."""
     ends = [1, len(ratios)]
     return Panel(
         "B_R over the best constant in hindsight",

@@ -31,20 +31,20 @@ Vector = NDArray[np.float64]
 
 
 def best_diagonal(history: GameRecord) -> float:
-    """min over diagonal Q of N(Q) + sum g'Q^-1 g on a box: a search for each coordinate on its own."""
+    """Return min over diagonal Q of N(Q) + sum g'Q^-1 g on a box, by one search per coordinate."""
     G = np.square(history.g).sum(axis=0)
     D = history.feasible.widths()
     return sum(best_constant(d, s) for d, s in zip(D, G, strict=True) if s > 0 and d > 0)
 
 
 def worst_case(history: GameRecord) -> float:
-    """B_R on a box, from the increments."""
+    """Return B_R on a box, computed from the increments."""
     D = history.feasible.widths()
     return 0.5 * float(np.sum(history.Q, axis=0) @ (D * D)) + sum(history.lengths())
 
 
 def _everywhere(full: bool, step: Step) -> list[float]:
-    """Regret / (2 sum D_i sqrt G_i) on any set."""
+    """Return Regret / (2 sum D_i sqrt G_i) for every set and kind of gradients."""
     shares = []
     for name, F in {**sets(), **balls()}.items():
         step(name)
@@ -56,7 +56,7 @@ def _everywhere(full: bool, step: Step) -> list[float]:
 
 
 def _boxes(full: bool, step: Step) -> tuple[list[float], list[float]]:
-    """B_R and regret over the best diagonal in hindsight, on random boxes from random starts."""
+    """Return B_R and regret over the best diagonal in hindsight, on random boxes from random starts."""
     rng, bounds, regrets = np.random.default_rng(9), [], []
     for number in range(300 if full else 30):
         step(f"box {number + 1}")
@@ -72,7 +72,7 @@ def _boxes(full: bool, step: Step) -> tuple[list[float], list[float]]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret over its bound on any set; on boxes B_R over the best diagonal in hindsight."""
+    """Measure the regret over its bound on any set and, on boxes, B_R over the best diagonal in hindsight."""
     shares = _everywhere(full, step)
     bounds, regrets = _boxes(full, step)
     step("heavy tails")
@@ -91,6 +91,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _heavy(full: bool) -> tuple[Panel, float]:
+    """Return regrets and bounds on heavy-tailed gradients, and the ratio of the two bounds."""
     n, T = (1000, 5000) if full else (200, 1000)
     F, rows = Box(-0.5, 0.5, dim=n), list(heavy_tail_rows(n, T, alpha=1.5, seed=2))
     at = spread_rounds(T, 30)
@@ -109,6 +110,7 @@ def _heavy(full: bool) -> tuple[Panel, float]:
 
 
 def _ranked(bounds: list[float], regrets: list[float]) -> Panel:
+    """Return the ratios in rising order."""
     return Panel(
         "Random boxes: over the best diagonal in hindsight",
         "box, from the smallest ratio to the largest",

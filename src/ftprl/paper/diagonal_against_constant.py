@@ -1,4 +1,4 @@
-"""The two closed forms side by side: on a box per-coordinate rates never promise less than a global one."""
+"""The two closed forms side by side: on a box the bound of per-coordinate rates never exceeds that of a global rate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ftprl.sets import Box, ConvexSet, L2Ball
 
 
 def forms(F: ConvexSet, gs: np.ndarray) -> tuple[float, float]:
-    """The closed forms of FTPRL-Diag and of the global rate."""
+    """Return the closed forms of FTPRL-Diag and of the global rate."""
     both = [certificate(FTPRL(F, scheme), gs).closed_form for scheme in (Diagonal(), CoordinateConstant())]
     assert both[0] is not None
     assert both[1] is not None
@@ -24,7 +24,7 @@ def forms(F: ConvexSet, gs: np.ndarray) -> tuple[float, float]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Ratios on random boxes, at the two ends of their range, and on a ball for contrast."""
+    """Measure the ratio on random boxes, at both ends of its range, and on a ball for contrast."""
     rng = np.random.default_rng(0)
     n, T = (30, 300) if full else (8, 60)
     ratios: list[float] = []

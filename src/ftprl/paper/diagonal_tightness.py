@@ -1,4 +1,4 @@
-"""Corollary 2, asked from below: how near to sqrt 2 does the ratio get?"""
+"""Corollary 2 from below: how near the ratio comes to sqrt 2."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ Vector = NDArray[np.float64]
 
 
 def game(gs: Vector, start: float = 0.0) -> GameRecord:
-    """FTPRL-Diag on [-1/2, 1/2] against fixed gradients."""
+    """Play FTPRL-Diag on [-1/2, 1/2] against fixed gradients and record the game."""
     return play(FTPRL(Box(-0.5, 0.5), Diagonal(), start=[start]), answers(gs[:, None]))
 
 
 def measured(gs: Vector) -> float:
-    """B_R / best diagonal in hindsight, from a game of the library."""
+    """Return B_R over the best diagonal in hindsight, from a game of the library."""
     history = game(gs)
     return worst_case(history) / best_diagonal(history)
 
 
 def searched(T: int) -> Vector:
-    """T gradients whose ratio is as large as a quasi-Newton search makes it.
+    """Return T gradients whose ratio a quasi-Newton search has made as large as possible.
 
-    B_R/OPT = (1 + ½ sum a_t / sqrt(a_{1:t} a_{1:T})) / sqrt 2 with a = g²: a lower sum of the integral of s^-½ over
-    [0, 1], so the search places the points of division s_t = a_{1:t} / a_{1:T}.
+    B_R/OPT = (1 + ½ sum a_t / sqrt(a_{1:t} a_{1:T})) / sqrt 2 with a = g²: a lower sum of the integral of s^-½ over [0,
+    1], so the search places the points of division s_t = a_{1:t} / a_{1:T}.
     """
     with extra_imports:
         from scipy.optimize import minimize
 
     def negative(w: Vector) -> tuple[float, Vector]:
+        """Return the negative ratio and its gradient in w = log a."""
         a = np.exp(w - w.max())
         s = np.cumsum(a)
         total = s[-1]
         value = (a / np.sqrt(s)).sum() / np.sqrt(total)
-        # d value / d a_j, then the chain rule for a = exp(w).
+        # The derivative in a_j, then the chain rule for a = exp(w).
         later = np.cumsum((a * s**-1.5)[::-1])[::-1]
         slope_a = (1 / np.sqrt(s) - 0.5 * later) / np.sqrt(total) - 0.5 * value / total
         return -value, -slope_a * a
@@ -57,7 +58,7 @@ def searched(T: int) -> Vector:
 
 
 def regret_over_products(gs: Vector, start: float) -> float:
-    """Regret / S of FTPRL-Diag on [-1/2, 1/2], written out for the search."""
+    """Return Regret / S of FTPRL-Diag on [-1/2, 1/2], written out for the search."""
     x, q, S, G, weight, own_loss = start, 0.0, 0.0, 0.0, 0.0, 0.0
     for g in gs.tolist():
         own_loss, S, G = own_loss + g * x, S + g, G + g * g
@@ -68,7 +69,7 @@ def regret_over_products(gs: Vector, start: float) -> float:
 
 
 def climb(T: int, trials: int, rng: np.random.Generator) -> tuple[Vector, float]:
-    """T gradients and a first play of large regret, by a random search whose steps grow shorter."""
+    """Return T gradients and a first play of large regret, by a random search with shrinking steps."""
     gs, start = rng.normal(size=T), float(rng.uniform(-0.5, 0.5))
     best = regret_over_products(gs, start)
     for trial in range(trials):
@@ -82,7 +83,7 @@ def climb(T: int, trials: int, rng: np.random.Generator) -> tuple[Vector, float]
 
 
 def large_regrets(full: bool, step: Step) -> tuple[list[int], list[float]]:
-    """For each T the largest regret / best diagonal of several climbs, measured in a game of the library."""
+    """Return, for each T, the largest regret over the best diagonal of several searches, measured in a game."""
     rng, lengths = np.random.default_rng(11), [1, 2, 3, 4, 6, 8, 12, 20]
     ratios = []
     for T in lengths:
@@ -95,7 +96,7 @@ def large_regrets(full: bool, step: Step) -> tuple[list[int], list[float]]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """sqrt 2 minus the ratio, for equal gradients, growing ones, and those of a search."""
+    """Measure sqrt 2 minus the ratio for equal, growing and searched gradients."""
     equal_T = [int(T) for T in np.geomspace(1, 30_000 if full else 3000, 12).round()]
     search_T = [2**k for k in range(1, 11 if full else 10)]
     step("equal gradients")

@@ -1,4 +1,4 @@
-"""The perturbed leader without its noise: its expected play, so that no draw decides a comparison."""
+"""The perturbed leader without its noise: its expected play, so that no random draw decides a comparison."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from ftprl.learner import Learner, LearnerState
 from ftprl.sets import Box, ConvexSet, Ellipsoid, Simplex
 
 Vector = NDArray[np.float64]
-NODES = 4096  # where there is no formula for the mean, of points that fill the cube evenly
+NODES = 4096  # points that fill the cube evenly, if the mean has no formula
 
 
 def nodes(dim: int, count: int = NODES) -> Vector:
-    """Points that fill the unit cube evenly: multiples of the powers of a generalised golden ratio, modulo 1."""
+    """Return points that fill the unit cube evenly: multiples of powers of a generalised golden ratio, modulo 1.
+
+    >>> nodes(2, 1000).mean(axis=0).round(2)
+    array([0.5, 0.5])
+    """
     ratio = 2.0
     for _ in range(40):  # the root of r^{dim+1} = r + 1
         ratio = (1 + ratio) ** (1 / (dim + 1))
@@ -26,7 +30,7 @@ def nodes(dim: int, count: int = NODES) -> Vector:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedState(LearnerState):
-    """`S` = the sum of the gradients."""
+    """The state of `ExpectedLeader`: `S` = the sum of the gradients."""
 
     S: Vector
 
@@ -34,9 +38,10 @@ class ExpectedState(LearnerState):
 @final
 @dataclass(frozen=True, eq=False)
 class ExpectedLeader(Learner[ExpectedState]):
-    """x_t = E of the vertex of F that is best against g_{1:t-1} + p, p uniform on [0, 1/epsilon]^n.
+    """Play the expectation of the vertex of F that is best against g_{1:t-1} + p, p uniform on [0, 1/epsilon]^n.
 
-    For linear losses it loses what the perturbed leader loses on average; for curved ones less, by Jensen.
+    For linear losses its loss is the perturbed leader's expected loss; for convex ones it is smaller, by Jensen's
+    inequality.
     """
 
     feasible: ConvexSet
@@ -47,20 +52,20 @@ class ExpectedLeader(Learner[ExpectedState]):
         object.__setattr__(self, "_noise", nodes(self.feasible.dim, self.count) / self.epsilon)
 
     def init(self, hint: ArrayLike | None = None) -> ExpectedState:
-        """The mean over the first noise."""
+        """Return the state whose play is the mean over the first noise."""
         S = np.zeros(self.feasible.dim)
         return ExpectedState(self.mean(S), 0, S)
 
     def advance(self, state: ExpectedState, g: Vector, hint: Vector | None) -> ExpectedState:
-        """Add the gradient."""
+        """Add the gradient and play the mean."""
         S = state.S + g
         return ExpectedState(self.mean(S), state.t + 1, S)
 
     def mean(self, S: Vector) -> Vector:
-        """E of the best vertex: exact on boxes, over the nodes elsewhere."""
+        """Return the mean of the best vertex: exact on boxes, over the nodes on other sets."""
         F = self.feasible
         if isinstance(F, Box):
-            up = np.clip(-S * self.epsilon, 0.0, 1.0)  # the chance that S_i + p_i is negative
+            up = np.clip(-S * self.epsilon, 0.0, 1.0)  # the probability that S_i + p_i is negative
             low, high = F.vertex(np.ones(F.dim)), F.vertex(-np.ones(F.dim))
             return np.asarray(low + up * (high - low))
         P = S + self._noise  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Losses and regularisers as tables: any functions at all on a set of finitely many points."""
+"""Losses and regularisers as tables: arbitrary functions on a set of finitely many points."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from ftprl.paper.instances import GameRecord
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Sides = tuple[float, float, float]  # left side, right side, and the size of what was added up
+Sides = tuple[float, float, float]  # left side, right side, and the size of the sums
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Table:
-    """f[t, x], the loss of point x in round t, and r[t, x] >= 0, its regularisation."""
+    """Tables of f[t, x], the loss of point x in round t, and r[t, x] >= 0, its regularisation."""
 
     f: Vector
     r: Vector
 
     @property
     def rounds(self) -> Indices:
-        """0 .. T-1, to index with."""
+        """Return the round numbers 0 .. T-1."""
         return np.arange(len(self.f))
 
     @property
     def size(self) -> float:
-        """The sum of all that is added up, for the rounding."""
+        """Return the sum of all absolute values that are added up, to measure rounding against."""
         return float(np.abs(self.f).max(axis=1).sum() + self.r.max(axis=1).sum())
 
     @property
     def best(self) -> int:
-        """x*, the best fixed point."""
+        """Return x*, the best fixed point."""
         return int(self.f.sum(axis=0).argmin())
 
     def after(self) -> Indices:
-        """x_2 .. x_{T+1}: the leaders of f + r."""
+        """Return x_2 .. x_{T+1}, the leaders of f + r."""
         return np.asarray((self.f + self.r).cumsum(axis=0).argmin(axis=1))
 
 
 def tables(count: int, seed: int) -> list[Table]:
-    """Random functions, some of which change by little from round to round and some by much."""
+    """Return random tables, some of which change little from round to round and some much."""
     rng = np.random.default_rng(seed)
     made = []
     for _ in range(count):
@@ -55,10 +55,14 @@ def tables(count: int, seed: int) -> list[Table]:
 
 
 def size(history: GameRecord) -> float:
-    """The same for a game: what gradients and regularisers can add up to."""
+    """Return the total size of gradients and regularisers of a game, to measure rounding against."""
     return sum(float(np.abs(g) @ history.feasible.widths()) for g in history.g) + history.penalty()
 
 
 def excess(both: list[Sides]) -> float:
-    """By how much a left side exceeds its right side at most, relative to the size of the sums."""
+    """Return the largest excess of a left side over its right side, relative to the size of the sums.
+
+    >>> excess([(1.0, 2.0, 4.0), (3.0, 2.0, 4.0)])
+    0.25
+    """
     return max((left - right) / scale for left, right, scale in both)

@@ -1,4 +1,4 @@
-"""What several experiments need: a fitted exponent, the regret of a learner, gradients of very different kinds."""
+"""Helpers of several experiments: fitted exponents, the loss of a learner, gradients of very different kinds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ftprl.learner import Learner
 
 Vector = NDArray[np.float64]
 ROOT2 = math.sqrt(2.0)
-ROUNDING = 1e-7  # what a solver and the order of sums may cost, relative
+ROUNDING = 1e-7  # relative error of a solver and of the order of sums
 
 
 def slope(x: ArrayLike, y: ArrayLike) -> float:
-    """The exponent s of y ~ x^s: least squares in the logarithms.
+    """Return the exponent s of y ~ x^s by least squares in the logarithms.
 
     >>> round(slope([1, 10, 100], [2, 20, 200]), 9)
     1.0
@@ -29,7 +29,7 @@ def slope(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def total_loss(learner: Learner[Any], losses: Iterable[LossFunction]) -> float:
-    """What a learner pays, without a ledger: for long runs of which only the loss is wanted."""
+    """Return a learner's total loss without keeping a ledger, for long runs."""
     state, own_loss = learner.init(None), 0.0
     for f in losses:
         value, g = f(state.x)
@@ -39,12 +39,17 @@ def total_loss(learner: Learner[Any], losses: Iterable[LossFunction]) -> float:
 
 
 def certificate(learner: Learner[Any], gs: Vector, full: bool = False) -> Certificate:
-    """The certificate after rows of gradients; with `full`, and with programs where there is no closed form."""
+    """Return the certificate after rows of gradients, shape (T, n); `full` adds the outer products and programs."""
     return play(learner, gs, full=full).certificate(program=full)
 
 
 def kinds(n: int, T: int, seed: int) -> Iterator[tuple[str, Vector]]:
-    """Gradients of four kinds: normal, sparse, of very different sizes, and nearly all in one direction."""
+    """Yield (name, gradients) of four kinds: normal, sparse, of very different sizes, and nearly all in one
+    direction.
+
+    >>> [name for name, gs in kinds(3, 5, seed=0)]
+    ['normal', 'sparse', 'sizes over four decades', 'one direction']
+    """
     rng = np.random.default_rng(seed)
     yield "normal", rng.normal(size=(T, n))
     yield "sparse", np.where(rng.random((T, n)) < 0.2, rng.normal(size=(T, n)), 0.0)

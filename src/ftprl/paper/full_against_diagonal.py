@@ -1,4 +1,4 @@
-"""How much a full matrix can gain over a diagonal one in the bound: at most sqrt(pi/2) on boxes."""
+"""The gain of a full matrix over a diagonal one in the bound: at most sqrt(pi/2) on boxes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT = math.sqrt(math.pi / 2)
 
 
 def ratio(feasible: ConvexSet, GG: Vector) -> float:
-    """OPT_diag / OPT_full, the second from a semidefinite program over the corners of Fsym."""
+    """Return OPT_diag / OPT_full, the second from a semidefinite program over the corners of Fsym."""
     G = np.ascontiguousarray(np.diagonal(GG))
     diagonal = best_bound(feasible, "diagonal", G, program=True)
     full = best_bound(feasible, "full", G, GG, program=True)
@@ -30,13 +30,13 @@ def ratio(feasible: ConvexSet, GG: Vector) -> float:
 
 
 def centred(n: int, share: float) -> Vector:
-    """Outer products of gradients that sum to 0, evenly spread, and a share of the common direction (1, .., 1)."""
+    """Return outer products of evenly spread gradients that sum to 0, plus a share of the direction (1, .., 1)."""
     ones = np.ones((n, n)) / n
     return np.eye(n) - ones + share * ones
 
 
 def climb(n: int, tries: int, rng: np.random.Generator) -> tuple[float, int]:
-    """The largest ratio found by random steps uphill on the unit box, and how many matrices were tried."""
+    """Return the largest ratio found by random uphill steps on the unit box, and the number of matrices tried."""
     R = np.asarray(np.linalg.cholesky(centred(n, 0.01)))
     best, size = ratio(Box(-1, 1, dim=n), R @ R.T), 0.5
     for _ in range(tries):
@@ -49,7 +49,7 @@ def climb(n: int, tries: int, rng: np.random.Generator) -> tuple[float, int]:
 
 
 def uncorrelated(n: int, rng: np.random.Generator) -> float:
-    """How far the program's best full matrix is from the best diagonal's closed form when GG is diagonal."""
+    """Return how far the program's best full matrix is from the best diagonal's formula for a diagonal GG."""
     box, G = Box(0.0, rng.exponential(size=n) + 0.1), rng.exponential(size=n) + 0.1
     corners, closed = box.extreme_differences(), best_bound(box, "diagonal", G)
     assert corners is not None
@@ -58,7 +58,7 @@ def uncorrelated(n: int, rng: np.random.Generator) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Random outer products, nearly centred ones, and a search for the worst case; the L1 ball for contrast."""
+    """Measure ratios for random and nearly centred gradients and in a search for the worst case, and on the L1 ball."""
     rng = np.random.default_rng(0)
     step("random gradients on random boxes")
     seen = []

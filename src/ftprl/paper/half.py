@@ -1,4 +1,4 @@
-"""Beyond Theorem 2: half the stability, an identity, and no need of a definite first matrix."""
+"""Beyond Theorem 2: half the stability suffices, an identity, and the first matrix need not be definite."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Vector = NDArray[np.float64]
 
 
 def singular(seed: int) -> Fixed:
-    """Increments of rank one or two that just contain the gradient in their range: Q_1 is never definite."""
+    """Return increments of rank one or two that contain the gradient in their range, so that Q_1 is not definite."""
     rng = np.random.default_rng(seed)
 
     def rule(t: int, g: Vector) -> Vector:
+        """Return Q_t for the gradient of round t."""
         extra = np.outer(v := rng.normal(size=len(g)), v) if rng.random() < 0.2 else 0.0
         return np.asarray((np.outer(g, g) / (0.1 + float(g @ g)) + extra) / np.sqrt(t))
 
@@ -27,19 +28,19 @@ def singular(seed: int) -> Fixed:
 
 
 def point(F: ConvexSet, rng: np.random.Generator) -> Vector:
-    """A random point of F: a mixture of extreme ones."""
+    """Return a random point of F, a mixture of extreme points."""
     corners = [F.vertex(rng.normal(size=F.dim)) for _ in range(4)]
     return np.asarray(rng.dirichlet(np.full(4, 0.5)) @ np.array(corners))
 
 
 def deltas(history: GameRecord) -> list[float]:
-    """H_t(x_t) - H_t(x_{t+1}) for each t."""
+    """Return H_t(x_t) - H_t(x_{t+1}) for each t."""
     steps = zip(history.x, history.x[1:], strict=False)
     return [history.objective(x, t) - history.objective(after, t) for t, (x, after) in enumerate(steps, 1)]
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret over r + ½ stability, the identity, and the bounds on each round's share."""
+    """Measure the regret over r + ½ stability, the identity, and the bounds on each round's share."""
     rng = np.random.default_rng(12)
     shares: list[float] = []
     weak: list[float] = []

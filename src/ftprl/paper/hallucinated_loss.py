@@ -21,7 +21,7 @@ SIZES = tuple(10.0**-k for k in range(1, 13))
 
 
 def games(seed: int, rounds: int) -> tuple[Box, Vector]:
-    """A box, and sparse gradients that leave most coordinates out of the first round."""
+    """Return a box, and sparse gradients that leave most coordinates out of the first round."""
     rng = np.random.default_rng(seed)
     n = 6
     low = rng.normal(size=n)
@@ -32,7 +32,7 @@ def games(seed: int, rounds: int) -> tuple[Box, Vector]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """FTPRL-Diag with a first gradient of eps in every coordinate, and without."""
+    """Measure FTPRL-Diag with a first gradient of eps in every coordinate, and without it."""
     share = over = plain = 0.0
     gaps: dict[float, float] = dict.fromkeys(SIZES, 0.0)
     moved = math.inf
@@ -56,7 +56,7 @@ def run(full: bool, step: Step) -> Outcome:
             c = game.certificate()
             assert c.closed_form is not None
             S = gs.sum(axis=0)
-            own = loss - float(S @ box.vertex(S))  # the same plays, judged without the loss that never was
+            own = loss - float(S @ box.vertex(S))  # regret of these plays without the hallucinated loss
             share = max(share, abs(c.regret - own) / (eps * D.sum() + ROUNDING * own))
             over = max(over, own / (c.closed_form + eps * D.sum()))
             gaps[eps] = max(gaps[eps], c.closed_form / without.closed_form - 1)

@@ -21,42 +21,46 @@ Vector = NDArray[np.float64]
 ALPHAS = (1.0, 1.25, 1.5)
 SIZES = np.array([100, 300, 1000, 3000, 10_000, 30_000, 100_000])
 LONG = 10**9  # rounds enough for every coordinate to be seen often
-WIDE = 1000  # coordinates, where T varies
+WIDE = 1000  # coordinates, if T varies
 TOLERANCE = 0.06
 
 
 def squares(n: int, T: int, alpha: float, rng: np.random.Generator) -> Vector:
-    """G_i after T rounds: how often a chance of i^{-alpha} came up, drawn at once, however large T is."""
+    """Return G_i after T rounds with probability i^{-alpha} each, drawn from a binomial distribution.
+
+    >>> float(squares(3, 100, 1.5, np.random.default_rng(0))[0])
+    100.0
+    """
     return rng.binomial(T, np.arange(1, n + 1) ** -alpha).astype(float)
 
 
 def sums(n: int, T: int, alpha: float, seeds: int) -> tuple[float, float]:
-    """E sum sqrt G_i, and E sqrt(n sum G_i): with widths 1 the two bounds, up to the same factor."""
+    """Return E sum sqrt G_i and E sqrt(n sum G_i), the two bounds up to a common factor if widths are 1."""
     draws = [squares(n, T, alpha, np.random.default_rng((seed, n, int(100 * alpha)))) for seed in range(seeds)]
     diagonal = float(np.mean([np.sqrt(G).sum() for G in draws]))
     return diagonal, float(np.mean([math.sqrt(n * G.sum()) for G in draws]))
 
 
 def table(alpha: float, pairs: list[tuple[int, int]], seeds: int) -> Vector:
-    """A row of `sums` for each (n, T)."""
+    """Return a row of `sums` for each (n, T)."""
     return np.array([sums(n, T, alpha, seeds) for n, T in pairs])
 
 
 def decades(alpha: float, seeds: int) -> tuple[float, float]:
-    """How much const²/(nT) grows from n = 100 to 1000 and from 10,000 to 100,000; a bounded one must slow down."""
+    """Return the growth of const²/(nT) from n = 100 to 1000 and from 10,000 to 100,000; a bounded one slows down."""
     first = table(alpha, [(n, LONG) for n in (100, 1000, 10_000, 100_000)], seeds)[:, 1]
     level = first**2 / (np.array([100, 1000, 10_000, 100_000]) * float(LONG))
     return float(level[1] - level[0]), float(level[3] - level[2])
 
 
 def regret(scheme: Scheme, T: int) -> float:
-    """Of a learner on the example with random signs that lean, where regrets can differ."""
+    """Return a scheme's regret on the example with biased random signs, for which regrets can differ."""
     instance = heavy_tail(100, T, 1.5, drift=0.2, seed=1)
     return play(FTPRL(instance.feasible, scheme, instance.start), instance.losses()).certificate().regret
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Exponents over T, over n, and with n = T; the constant scheme's bound at alpha = 1."""
+    """Measure exponents over T, over n, and with n = T, and the constant scheme's bound at alpha = 1."""
     seeds = 8 if full else 2
     rounds = [10**k for k in range(6, 11)]
     over_T, over_n, equal = {}, {}, {}
@@ -115,6 +119,7 @@ def run(full: bool, step: Step) -> Outcome:
 def _panels(
     rounds: list[int], over_T: dict[float, Vector], over_n: dict[float, Vector], equal: dict[float, Vector]
 ) -> list[Panel]:
+    """Return the growth of both bounds over T and n, and the exception at alpha = 1."""
     growing = [
         Series(
             f"{name}, alpha {alpha:g}: T^{slope(rounds, over_T[alpha][:, k]):.2f}",

@@ -1,4 +1,4 @@
-"""Beyond the paper: a guess of the next gradient."""
+"""Beyond the paper: guesses of the next gradient."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 
 def regret(F: ConvexSet, gs: Vector, guesses: Vector | None) -> float:
-    """Against the best fixed point, with the loss added up from the plays."""
+    """Return the regret against the best fixed point, with the loss added up from the plays."""
     game = Game(FTPRL(F, Diagonal(ROOT2)), hint=None if guesses is None else guesses[0])
     own_loss = 0.0
     for t, g in enumerate(gs):
@@ -29,18 +29,18 @@ def regret(F: ConvexSet, gs: Vector, guesses: Vector | None) -> float:
 
 
 def bound(F: ConvexSet, errors: Vector) -> float:
-    """sqrt 2 sum D_i sqrt(sum of squared errors of the guesses)."""
+    """Return the bound sqrt 2 sum D_i sqrt(sum of squared errors of the guesses)."""
     return ROOT2 * float(F.widths() @ np.linalg.norm(errors, axis=0))
 
 
 def gradients(F: ConvexSet, T: int, seed: int) -> Vector:
-    """A slow random walk: tomorrow is like today."""
+    """Return a slow random walk of gradients, in which each is close to the one before."""
     rng = np.random.default_rng(seed)
     return np.cumsum(rng.normal(scale=0.1, size=(T, F.dim)), axis=0) + rng.normal(size=F.dim)
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret over its bound for guesses of every quality; and how both fall as guesses get better."""
+    """Measure the regret over its bound for guesses of every quality, and how both fall as guesses improve."""
     rng = np.random.default_rng(8)
     shares: list[float] = []
     for name, F in {**sets(), **balls()}.items():

@@ -1,4 +1,4 @@
-"""Minimax play on a ball: the value of the game, the two who reach it, and FTPRL's bound beside it."""
+"""Minimax play on a ball: the value of the game, two players who attain it, and FTPRL's bound beside it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MINIMAX = "minimax play"
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BallState(LearnerState):
-    """`S` = the sum of the gradients."""
+    """The state of `MinimaxPlay`: `S` = the sum of the gradients."""
 
     S: Vector
 
@@ -35,7 +35,7 @@ class BallState(LearnerState):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class MinimaxPlay(Learner[BallState]):
-    """x_t = -r S / sqrt(|S|² + (T - t + 1) M²) on the ball of radius r around 0, S = g_{1:t-1}.
+    """Minimax play on the ball of radius r around 0: x_t = -r S / sqrt(|S|² + (T - t + 1) M²) with S = g_{1:t-1}.
 
     It knows the number of rounds T and a bound M on every |g|, and its regret is never above r M sqrt T.
     """
@@ -45,36 +45,36 @@ class MinimaxPlay(Learner[BallState]):
     limit: float
 
     def init(self, hint: ArrayLike | None = None) -> BallState:
-        """The centre."""
+        """Return the state at the centre."""
         S = np.zeros(self.feasible.dim)
         return BallState(S, 0, S)
 
     def advance(self, state: BallState, g: Vector, hint: Vector | None) -> BallState:
-        """As far from 0 as what has been seen is to what may still come."""
+        """Move away from the gradients so far, by their size relative to what may still come."""
         S, t = state.S + g, state.t + 1
         size = math.sqrt(float(S @ S) + max(self.rounds - t, 0) * self.limit**2)
         return BallState(S * (-self.feasible.radius / size) if size else S, t, S)
 
 
 def across(x: Vector, S: Vector, rng: np.random.Generator) -> Vector:
-    """Minimax gradients: of length M, at right angles to the play and to the sum so far."""
+    """Return a minimax gradient: of length M, orthogonal to the play and to the sum so far."""
     basis, _ = np.linalg.qr(np.column_stack((S, x, rng.normal(size=len(x)))))
     return np.asarray(LIMIT * basis[:, 2])
 
 
 def against(x: Vector, S: Vector, rng: np.random.Generator) -> Vector:
-    """Along the play: it loses at once."""
+    """Return a gradient along the play, which costs at once."""
     return x * (LIMIT / np.linalg.norm(x)) if x.any() else across(x, S, rng)
 
 
 def anything(x: Vector, S: Vector, rng: np.random.Generator) -> Vector:
-    """A random direction and length."""
+    """Return a gradient of random direction and length."""
     g = rng.normal(size=len(x))
     return np.asarray(g * (LIMIT * rng.random() / np.linalg.norm(g)))
 
 
 def turning(x: Vector, S: Vector, rng: np.random.Generator) -> Vector:
-    """Half along the play, half across."""
+    """Return a gradient half along the play, half orthogonal to it."""
     g = across(x, S, rng) + against(x, S, rng)
     return np.asarray(g * (LIMIT / np.linalg.norm(g)))
 
@@ -83,7 +83,7 @@ ADVERSARIES = {"across": across, "against the play": against, "both": turning, "
 
 
 def players(ball: L2Ball, T: int) -> dict[str, Learner[Any]]:
-    """Minimax play, FTPRL with two constants, and descent with the best rate for T."""
+    """Return minimax play, FTPRL with two constants, and descent with the best rate for T."""
     return {
         MINIMAX: MinimaxPlay(ball, T, LIMIT),
         "FTPRL, c = 2": FTPRL(ball, CoordinateConstant()),
@@ -93,7 +93,7 @@ def players(ball: L2Ball, T: int) -> dict[str, Learner[Any]]:
 
 
 def lost(learner: Learner[Any], adversary: str, T: int) -> float:
-    """The regret of a game."""
+    """Return the regret of a game against an adversary."""
     rng, game = np.random.default_rng(T), Game(learner)
     S = np.zeros(DIM)
     for _ in range(T):
@@ -104,7 +104,9 @@ def lost(learner: Learner[Any], adversary: str, T: int) -> float:
 
 
 def potential_gain(count: int) -> float:
-    """The largest rise of loss + r sqrt(|S|² + rounds left M²) in one round: that it is never above 0 is the proof."""
+    """Return the largest increase of loss + r sqrt(|S|² + rounds left M²) in one round; the proof shows it is not
+    positive.
+    """
     rng, worst = np.random.default_rng(0), -math.inf
     for _ in range(count):
         left, S = int(rng.integers(1, 30)), rng.normal(size=DIM) * 10.0 ** rng.uniform(-2, 2)
@@ -116,7 +118,7 @@ def potential_gain(count: int) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Every player against every adversary, over the value of the game, r M sqrt T."""
+    """Play every player against every adversary and measure regrets over the value of the game, r M sqrt T."""
     ball, lengths = L2Ball(DIM, RADIUS), (4, 16, 64, 256, *((1024, 4096) if full else ()))
     shares: dict[str, dict[str, list[float]]] = {}
     for T in lengths:

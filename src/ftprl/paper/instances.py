@@ -1,4 +1,4 @@
-"""What the experiments share: sets, gradients, a history to be judged by the formulas as written, figures."""
+"""Sets, gradients, recorded games and figures that the experiments share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Oracle = Callable[[Vector], Vector]
 Kind = Literal["leaning", "turning", "pushing back", "sparse", "heavy-tailed", "scaled"]
 
 ROOT2 = math.sqrt(2.0)
-ROUNDING = 1e-9  # what floating-point sums may be off by, relative
+ROUNDING = 1e-9  # relative error of floating-point sums
 KINDS: tuple[Kind, ...] = ("leaning", "turning", "pushing back", "sparse", "heavy-tailed", "scaled")
 
 _A = np.array([[1.0, 0.4, -0.2], [0.1, 0.8, 0.3], [-0.3, 0.2, 1.5]])
@@ -29,7 +29,7 @@ _FACES = np.array([[1.0, 1.0, 0.5], [-1.0, 0.3, 0.2], [0.2, -1.0, -0.4], [0.1, 0
 
 
 def sets() -> dict[str, ConvexSet]:
-    """Sets of three dimensions in which steps are exact with full matrices too.
+    """Return sets of three dimensions in which steps with full matrices are exact, too.
 
     One is far from 0: the paper plays 0 first, which is no loss of generality only if steps do not depend on it.
     """
@@ -44,21 +44,22 @@ def sets() -> dict[str, ConvexSet]:
 
 
 def balls() -> dict[str, ConvexSet]:
-    """Curved sets whose steps are exact for diagonal matrices."""
+    """Return curved sets in which steps with diagonal matrices are exact."""
     return {"L1 ball": L1Ball(3, 0.8), "L1.5 ball": LpBall(3, 1.5), "L3 ball": LpBall(3, 3.0, 0.7)}
 
 
 def answers(rows: Iterable[ArrayLike]) -> list[Oracle]:
-    """Gradients that do not depend on the play."""
+    """Return gradients that do not depend on the play."""
     return [_answer(np.asarray(g, dtype=np.float64)) for g in rows]
 
 
 def _answer(g: Vector) -> Oracle:
+    """Return a function that answers every play with g."""
     return lambda x: g
 
 
 def stream(kind: Kind, feasible: ConvexSet, rounds: int, seed: int) -> Iterator[Oracle]:
-    """Gradients of one kind, each as an answer to a play."""
+    """Yield gradients of one kind, each as a function of the play."""
     rng = np.random.default_rng(seed)
     n, middle = feasible.dim, feasible.start()
     scale, lean = 10.0 ** rng.uniform(-3, 3, size=n), rng.normal(size=n)
@@ -69,7 +70,7 @@ def stream(kind: Kind, feasible: ConvexSet, rounds: int, seed: int) -> Iterator[
         noise = rng.normal(size=n)
         if kind == "leaning":
             g = noise + lean
-        elif kind == "turning":  # the other way after a third of the time
+        elif kind == "turning":  # opposite sign after a third of the time
             g = (lean if 3 * t < rounds else -lean) + 0.2 * noise
         elif kind == "sparse":
             g = np.where(rng.random(n) < 0.3, np.sign(noise + lean), 0.0)
@@ -81,17 +82,19 @@ def stream(kind: Kind, feasible: ConvexSet, rounds: int, seed: int) -> Iterator[
 
 
 def _quad(Q: Vector, y: Vector) -> float:
+    """Return yᵀQy for a scalar, diagonal or full Q."""
     return float(y @ (Q @ y if Q.ndim == 2 else Q * y))
 
 
 def _dual(Q: Vector, g: Vector) -> float:
-    """gᵀQ⁺g for g in the range of Q."""
+    """Return gᵀQ⁺g for g in the range of Q."""
     if Q.ndim == 2:
         return float(g @ np.linalg.lstsq(Q, g, rcond=1e-12)[0])
     return float(g @ np.divide(g, Q, out=np.zeros_like(g), where=np.broadcast_to(Q, g.shape) > 0))
 
 
 def _add(P: Vector, Q: Vector, n: int) -> Vector:
+    """Return P + Q as the simplest array that can hold both."""
     if P.ndim < 2 and Q.ndim < 2:
         return np.asarray(P + Q)
     wide = [M if M.ndim == 2 else np.diag(np.broadcast_to(M, (n,))) for M in (P, Q)]
@@ -101,7 +104,7 @@ def _add(P: Vector, Q: Vector, n: int) -> Vector:
 @final
 @dataclass(eq=False)
 class GameRecord:
-    """Every round of a game, so that each formula can be evaluated as it is written, without the ledger."""
+    """A recorded game, from which each formula is evaluated as it is written, without the ledger."""
 
     feasible: ConvexSet
     x: list[Vector] = field(default_factory=list)  # x_1 .. x_T, x_{T+1}
@@ -110,24 +113,24 @@ class GameRecord:
 
     @property
     def gradient(self) -> Vector:
-        """g_{1:T}."""
+        """Return g_{1:T}."""
         return np.asarray(np.sum(self.g, axis=0))
 
     def best(self) -> Vector:
-        """x*, a best fixed point."""
+        """Return x*, a best fixed point."""
         return self.feasible.vertex(self.gradient)
 
     def regret(self, x: Vector | None = None) -> float:
-        """sum g_t·(x_t - x)."""
+        """Return sum g_t·(x_t - x), by default against the best fixed point."""
         u = self.best() if x is None else x
         return math.fsum(float(g @ (xt - u)) for g, xt in zip(self.g, self.x, strict=False))
 
     def r(self, x: Vector) -> float:
-        """r_{1:T}(x)."""
+        """Return r_{1:T}(x)."""
         return 0.5 * math.fsum(_quad(Q, x - xt) for Q, xt in zip(self.Q, self.x, strict=False))
 
     def lengths(self) -> list[float]:
-        """g_tᵀ Q_{1:t}⁻¹ g_t for each t."""
+        """Return g_tᵀ Q_{1:t}⁻¹ g_t for each t."""
         total, games = np.zeros(()), []
         for Q, g in zip(self.Q, self.g, strict=True):
             total = _add(total, Q, len(g))
@@ -135,39 +138,39 @@ class GameRecord:
         return games
 
     def penalty(self) -> float:
-        """sum N(Q_t)."""
+        """Return sum N(Q_t)."""
         return 0.5 * math.fsum(self.feasible.sq_diameter(Q) for Q in self.Q)
 
     def products(self) -> float:
-        """S = sum D_i sqrt(G_i)."""
+        """Return S = sum D_i sqrt(G_i)."""
         return float(self.feasible.widths() @ np.linalg.norm(self.g, axis=0))
 
     def objective(self, x: Vector, t: int) -> float:
-        """H_t(x) = g_{1:t}·x + r_{1:t}(x)."""
+        """Return H_t(x) = g_{1:t}·x + r_{1:t}(x)."""
         linear = math.fsum(float(g @ x) for g in self.g[:t])
         return linear + 0.5 * math.fsum(_quad(Q, x - xt) for Q, xt in zip(self.Q[:t], self.x, strict=False))
 
     def until(self, t: int) -> GameRecord:
-        """The first t rounds."""
+        """Return the first t rounds as a game."""
         return GameRecord(self.feasible, self.x[: t + 1], self.g[:t], self.Q[:t])
 
 
 def play(learner: FTPRL, oracles: Iterable[Oracle]) -> GameRecord:
-    """Play and write down every round."""
+    """Play a game and record every round."""
     state = learner.init()
     kept = GameRecord(learner.feasible, [state.x])
     for oracle in oracles:
         g = oracle(state.x)
         state = learner.update(state, g)
         assert isinstance(state, State)
-        kept.g.append(g)  # the gradient as it came, not as the learner transformed it
+        kept.g.append(g)  # the original gradient, not the transformed one
         kept.Q.append(psd.array(state.Q))
         kept.x.append(state.x)
     return kept
 
 
 def metric(n: int, rng: np.random.Generator) -> Vector:
-    """A positive definite matrix: a number, a diagonal or full."""
+    """Return a random positive definite matrix: a number, a diagonal or a full matrix."""
     kind = rng.integers(3)
     if kind < 2:
         return np.asarray(10.0 ** rng.uniform(-2, 2, size=n if kind else ()))
@@ -178,7 +181,7 @@ def metric(n: int, rng: np.random.Generator) -> Vector:
 def sets_with_metrics(
     count: int, rng: np.random.Generator, step: Callable[[str], None]
 ) -> Iterator[tuple[ConvexSet, Vector]]:
-    """Every set with `count` random metrics Q; `step` reports the name of each set as it begins."""
+    """Yield every set with `count` random metrics Q; `step` reports the name of each set."""
     exact = sets()
     for name, F in {**exact, **balls()}.items():
         step(name)
@@ -190,7 +193,7 @@ def sets_with_metrics(
 
 
 def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[GameRecord]:
-    """The paper's two adaptive schemes on every set under every kind of gradients."""
+    """Return games of the paper's two adaptive schemes on every set under every kind of gradients."""
     games = []
     for name, F in {**sets(), **balls()}.items():
         step(f"games on the {name}")
@@ -203,24 +206,34 @@ def adaptive_histories(full: bool, step: Callable[[str], None]) -> list[GameReco
 
 
 def ratio(value: float, bound: float) -> float:
-    """value / bound, and 0 for nothing over nothing."""
+    """Return value / bound, with 0/0 = 0.
+
+    >>> ratio(1.0, 2.0), ratio(0.0, 0.0)
+    (0.5, 0.0)
+    """
     if bound > 0:
         return value / bound
     return 0.0 if value <= 0 else math.inf
 
 
 def slope(x: ArrayLike, y: ArrayLike) -> float:
-    """The exponent of y ~ x^slope, by least squares on logarithms; what is not positive counts as tiny."""
+    """Return the exponent of y ~ x^slope by least squares in the logarithms; nonpositive numbers count as tiny."""
     return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.maximum(np.asarray(y, float), 1e-300)), 1)[0])
 
 
 def spread_rounds(rounds: int, count: int = 40) -> list[int]:
-    """Round numbers from 1 to the last, evenly spread on a logarithmic axis."""
+    """Return round numbers from 1 to the last, evenly spread on a logarithmic axis.
+
+    >>> spread_rounds(100, 3)
+    [1, 10, 100]
+    """
     return sorted({int(t) for t in np.unique(np.geomspace(1, rounds, count).round())})
 
 
 def sides(title: str, left: Sequence[float], right: Sequence[float], name: str, bound: str, log: bool = False) -> Panel:
-    """The left side of an inequality against its right side: all points lie below the line where they are equal."""
+    """Return a plot of left sides of an inequality against right sides; all points lie below the diagonal if it
+    holds.
+    """
     every = -(-len(left) // 150)  # a figure needs no more points
     left, right = left[::every], right[::every]
     ends = np.array([min(right), max(right)])
@@ -234,5 +247,9 @@ def sides(title: str, left: Sequence[float], right: Sequence[float], name: str, 
 
 
 def in_order(values: Sequence[float]) -> tuple[list[int], list[float]]:
-    """Values from the smallest to the largest, with their ranks, to be drawn."""
+    """Return ranks and values in rising order, for a plot.
+
+    >>> in_order([3.0, 1.0])
+    ([1, 2], [1.0, 3.0])
+    """
     return list(range(1, len(values) + 1)), sorted(values)

@@ -1,4 +1,4 @@
-"""The introduction's claim for all p in [1, 2] against full matrices: true for p = 2 alone."""
+"""The introduction's claim for all p in [1, 2] against full matrices, which is true only for p = 2."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ POWERS = (1.0, 1.25, 1.5, 1.75, 2.0)
 
 
 def one_direction(n: int, p: float, rounds: int) -> float:
-    """The bound of a full matrix of rank one for gradients (1, .., 1): a uuᵀ, u = (1, .., 1)/sqrt n, at the best a.
+    """Return the bound of a full matrix of rank one for gradients (1, .., 1): a uuᵀ, u = (1, .., 1)/sqrt n, at the
+    best a.
 
     N(uuᵀ) = ½ (2 max of u·y over the ball)², and the stability is n rounds/a.
     """
@@ -27,14 +28,14 @@ def one_direction(n: int, p: float, rounds: int) -> float:
 
 
 def against_full(n: int, p: float, rounds: int) -> float:
-    """B_R of the constant scheme on the unit L_p ball over that matrix's bound."""
+    """Return B_R of the constant scheme on the unit L_p ball over the bound of `one_direction`."""
     made = certificate(FTPRL(LpBall(n, p), CoordinateConstant()), np.ones((rounds, n)))
     assert made.worst_case is not None
     return made.worst_case / one_direction(n, p, rounds)
 
 
 def against_diagonal(n: int, p: float, rounds: int) -> float:
-    """B_R over the best diagonal's bound, the largest of four kinds of gradients."""
+    """Return the largest B_R over the best diagonal's bound, for four kinds of gradients."""
     ratios = []
     for _, gs in kinds(n, rounds, 0):
         made = certificate(FTPRL(LpBall(n, p), CoordinateConstant()), gs)
@@ -45,7 +46,7 @@ def against_diagonal(n: int, p: float, rounds: int) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """One direction on L_p balls of growing dimension, against one matrix of rank one; four kinds against diagonals."""
+    """Measure ratios for one direction on growing L_p balls, and for four kinds of gradients against diagonals."""
     sizes = (2, 4, 8, 16, 32, 64, *((128, 256) if full else ()))
     rounds = 400 if full else 60
     curves: dict[float, list[float]] = {}

@@ -21,7 +21,7 @@ Vector = NDArray[np.float64]
 
 
 def polytope(n: int, stretch: float, rng: np.random.Generator) -> Polytope:
-    """A random bounded polytope around the origin, stretched along a random direction."""
+    """Return a random bounded polytope around the origin, stretched along a random direction."""
     C = np.vstack((rng.normal(size=(n + 2, n)), np.eye(n), -np.eye(n)))
     v = rng.normal(size=n)
     v /= np.linalg.norm(v)
@@ -32,7 +32,7 @@ def polytope(n: int, stretch: float, rng: np.random.Generator) -> Polytope:
 @final
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A polytope with the corners of Fsym, up to sign, and the A of its ellipsoid."""
+    """A polytope with the corners of Fsym, up to sign, and the matrix A of its ellipsoid."""
 
     F: Polytope
     V: Vector
@@ -40,7 +40,7 @@ class Body:
 
 
 def body(n: int, stretch: float, seed: int) -> Body:
-    """A random polytope; what is expensive is computed once."""
+    """Return a random polytope, with expensive quantities computed once."""
     F = polytope(n, stretch, np.random.default_rng((n, seed)))
     V = F.extreme_differences()
     assert V is not None
@@ -48,16 +48,16 @@ def body(n: int, stretch: float, seed: int) -> Body:
 
 
 def sandwich(b: Body) -> tuple[float, float]:
-    """How far Fsym sticks out of the ellipsoid, and by how much the ellipsoid over sqrt n sticks out of Fsym."""
+    """Return how far Fsym exceeds the ellipsoid, and how far the ellipsoid divided by sqrt n exceeds Fsym."""
     outer = float(np.linalg.norm(b.V @ b.A.T, axis=1).max())
-    # The width of Fsym in direction u is max v·u, that of the smaller ellipsoid |A^{-T}u|/sqrt n.
+    # The width of Fsym in direction u is max v·u, and |A^{-T}u|/sqrt n for the smaller ellipsoid.
     U = np.random.default_rng(0).normal(size=(2000, b.F.dim))
     inside = np.linalg.norm(np.linalg.solve(b.A.T, U.T).T, axis=1) / math.sqrt(b.F.dim)
     return outer, float((inside / np.abs(U @ b.V.T).max(axis=1)).max())
 
 
 def scaled(b: Body, gs: Vector) -> tuple[float, float]:
-    """B_R and regret of John scaling, over the best full matrix."""
+    """Return B_R and regret of John scaling over the best full matrix."""
     inner = Preimage(np.linalg.inv(b.A), b.F)
     learner = FTPRL(inner, CoordinateConstant(diameter=1.0), start=b.A @ b.F.start())
     made = certificate(Preconditioned(b.A, learner), gs)
@@ -66,12 +66,12 @@ def scaled(b: Body, gs: Vector) -> tuple[float, float]:
 
 
 def straight(b: Body, gs: Vector) -> float:
-    """B_R of FTPRL-Diag over the best full matrix."""
+    """Return B_R of FTPRL-Diag over the best full matrix."""
     return (certificate(FTPRL(b.F, Diagonal()), gs).worst_case or math.nan) / full_on_vertices(b.V, gs.T @ gs)[0]
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Random polytopes, round and stretched, under gradients of four kinds."""
+    """Measure random polytopes, round and stretched, under gradients of four kinds."""
     T, seeds = (60, 4) if full else (8, 1)
     sizes = (2, 3, 4) if full else (2, 3)
     out = inside = over = 0.0
@@ -119,7 +119,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _at(stretch: float, T: int, seeds: int) -> Vector:
-    """Mean ratios on polytopes of one stretch, under gradients of equal weight in the ellipsoid's own axes."""
+    """Return mean ratios on polytopes of one stretch, under gradients of equal weight along the ellipsoid's axes."""
     rows = []
     for seed in range(seeds):
         b = body(3, stretch, seed)

@@ -1,4 +1,4 @@
-"""What is competitive on a set is competitive on its linear images: also for A that is not symmetric."""
+"""A scheme competitive on a set is competitive on its linear images, also if A is not symmetric."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Competitor:
-    """A set, a scheme on it, and kappa: B_R <= kappa times the best full matrix's bound."""
+    """A set, a scheme on it, and kappa with B_R <= kappa times the best full matrix's bound."""
 
     inner: ConvexSet
     scheme: Scheme
@@ -31,7 +31,7 @@ class Competitor:
 
 
 def competitors(n: int) -> dict[str, Competitor]:
-    """Where kappa against full matrices is proved."""
+    """Return the sets and schemes with a proved kappa against full matrices."""
     return {
         "ball, global rate": Competitor(L2Ball(n), CoordinateConstant(), ROOT2),
         "box, FTPRL-Diag": Competitor(Box(-1, 1, dim=n), Diagonal(), math.sqrt(math.pi)),
@@ -39,13 +39,13 @@ def competitors(n: int) -> dict[str, Competitor]:
 
 
 def skew(n: int, rng: np.random.Generator) -> Vector:
-    """A matrix of condition 100 that is far from symmetric."""
+    """Return a matrix of condition 100 that is far from symmetric."""
     a, b = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
     return np.asarray((a * np.geomspace(0.1, 10.0, n)) @ b)
 
 
 def ratios(who: Competitor, A: Vector, gs: Vector) -> tuple[float, float]:
-    """B_R over the best full matrix: on {x : Ax in inner} with gradients g, and on the inner set with A^{-T} g."""
+    """Return B_R over the best full matrix on {x : Ax in inner} with gradients g, and on inner with A^{-T} g."""
     outside = play(Preconditioned(A, FTPRL(who.inner, who.scheme)), gs).certificate()
     hat = gs @ np.linalg.inv(A)
     inside = play(FTPRL(who.inner, who.scheme), hat).certificate()
@@ -59,7 +59,7 @@ def ratios(who: Competitor, A: Vector, gs: Vector) -> tuple[float, float]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Ratios on both sides of random changes of coordinates."""
+    """Compare ratios on both sides of random changes of coordinates."""
     n, T = 3, 60 if full else 20
     ratios_of: dict[str, list[tuple[float, float]]] = {}
     for name, who in competitors(n).items():

@@ -25,7 +25,7 @@ RESTARTS, ADAPTIVE, OURS = "lazy, with restarts", "lazy, adaptive rate", "FTPRL"
 
 
 def ways(F: Box) -> dict[str, Learner[Any]]:
-    """Two lazy projections that do not know T, and FTPRL."""
+    """Return two lazy projections that do not know T, and FTPRL."""
     return {
         OURS: FTPRL(F, CoordinateConstant()),
         ADAPTIVE: LazyDescent(F),
@@ -34,7 +34,7 @@ def ways(F: Box) -> dict[str, Learner[Any]]:
 
 
 def pushed_back(learner: Learner[Any], T: int) -> float:
-    """The regret where every gradient pushes the play back towards the middle."""
+    """Return the regret if every gradient pushes the play back towards the middle."""
     game, middle = Game(learner), (LOW + HIGH) / 2
     for _ in range(T):
         game.observe(np.where(game.x >= middle, 1.0, -1.0))
@@ -42,7 +42,7 @@ def pushed_back(learner: Learner[Any], T: int) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret as T grows where what was learned first has to be unlearned, and over the bound on other gradients."""
+    """Measure regret as T grows if early learning must be undone, and over the bound on other gradients."""
     F = Box(LOW, HIGH)
     lengths = [int(T) // 4 * 4 for T in np.geomspace(100, 40_000 if full else 6400, 7)]
     curves: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Lemma 3: projections contract in their own norm."""
+"""Lemma 3: projections in the norm of Q are contractions in that norm."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Vector = NDArray[np.float64]
 
 
 def project(F: ConvexSet, Q: Vector, u: Vector) -> Vector:
-    """The point of F nearest to u in the norm of Q."""
+    """Return the point of F nearest to u in the norm of Q."""
     return F.argmin(Q, -psd.apply(Q, u), F.start())
 
 
 def shrink(Q: Vector, before: Vector, after: Vector) -> float:
-    """|after| / |before| in the norm of Q."""
+    """Return |after| / |before| in the norm of Q."""
     return float(np.sqrt(psd.quad(Q, after) / psd.quad(Q, before)))
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Lengths after projecting over lengths before, in the norm of the projection and in a wrong one."""
+    """Measure distances after projecting over distances before, in the norm of the projection and in another one."""
     rng = np.random.default_rng(3)
     ratios: list[float] = []
     wrong: list[float] = []

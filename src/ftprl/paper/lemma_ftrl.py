@@ -1,4 +1,4 @@
-"""Lemma 1: the regret of following the regularised leader."""
+"""Lemma 1: the regret of following the regularised leader is at most r_{1:T}(x*) + sum f_t(x_t) - f_t(x_{t+1})."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ftprl.paper.instances import ROUNDING, GameRecord, adaptive_histories, side
 
 
 def on_table(table: Table) -> Sides:
-    """The regret, and r_{1:T}(x*) + sum f_t(x_t) - f_t(x_{t+1}); x_1 is the first point."""
+    """Return the regret and its bound on a table, with x_1 the first point."""
     after = table.after()
     plays = np.concatenate(([0], after[:-1]))
     own_loss = table.f[table.rounds, plays]
@@ -22,14 +22,14 @@ def on_table(table: Table) -> Sides:
 
 
 def in_game(history: GameRecord) -> Sides:
-    """The same with FTPRL's plays and linear losses."""
+    """Return the regret and its bound for FTPRL's plays and linear losses."""
     steps = zip(history.g, history.x, history.x[1:], strict=False)
     moved = math.fsum(float(g @ (x - after)) for g, x, after in steps)
     return history.regret(), history.r(history.best()) + moved, size(history)
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """By how much the regret exceeds the right side, on tables and in games."""
+    """Measure by how much the regret exceeds its bound, on tables and in games."""
     step("random tables")
     finite = [on_table(table) for table in tables(20_000 if full else 2000, 1)]
     games = [in_game(history) for history in adaptive_histories(full, step)]

@@ -1,4 +1,4 @@
-"""Lemma 6: be the leader."""
+"""Lemma 6: playing the leader of all rounds including the current one has no regret."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ftprl.paper.instances import ROUNDING, GameRecord, adaptive_histories, side
 
 
 def on_table(table: Table) -> Sides:
-    """sum f_t(x*_t) and sum f_t(x*_T), x*_t the leader of f_1 .. f_t."""
+    """Return sum f_t(x*_t) and sum f_t(x*_T), with x*_t the leader of f_1 .. f_t."""
     leaders = table.f.cumsum(axis=0).argmin(axis=1)
     left = float(table.f[table.rounds, leaders].sum())
     return left, float(table.f[:, leaders[-1]].sum()), table.size
 
 
 def in_game(history: GameRecord) -> Sides:
-    """The same for the losses g_t·x + r_t(x), whose leader after t rounds is FTPRL's x_{t+1}."""
+    """Return both sides for the losses g_t·x + r_t(x), whose leader after t rounds is FTPRL's x_{t+1}."""
     T = len(history.g)
     left = math.fsum(
         float(g @ after) + GameRecord(history.feasible, [x], [g], [Q]).r(after)
@@ -27,7 +27,7 @@ def in_game(history: GameRecord) -> Sides:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """By how much the left side exceeds the right, on tables and in games."""
+    """Measure by how much the left side exceeds the right, on tables and in games."""
     step("random tables")
     finite = [on_table(table) for table in tables(20_000 if full else 2000, 6)]
     games = [in_game(history) for history in adaptive_histories(full, step)]

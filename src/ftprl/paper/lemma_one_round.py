@@ -1,4 +1,4 @@
-"""Lemma 4: what one gradient can move the play."""
+"""Lemma 4: one gradient moves the play by little, g·(x1 - x2) <= g'Q^-1 g."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ftprl.paper.instances import ROUNDING, ratio, sets_with_metrics, sides
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """g·(x1 - x2) over g'Q^-1 g, for steps that differ by the gradient g."""
+    """Measure g·(x1 - x2) over g'Q^-1 g for steps that differ by the gradient g."""
     rng = np.random.default_rng(4)
     left: list[float] = []
     right: list[float] = []

@@ -1,4 +1,4 @@
-"""Lemma 2: a constrained quadratic step is the projection of the free one."""
+"""Lemma 2: a constrained quadratic step is the projection of the unconstrained one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOLERANCE = 1e-5  # SLSQP finds values to about 1e-12, hence points to about the
 
 
 def constraints(F: ConvexSet) -> dict[str, Any]:
-    """F as SciPy's SLSQP wants it: functions that are at least 0, or equal to 0, on F."""
+    """Return F in the form of SciPy's SLSQP: bounds, or functions that are at least 0 or equal to 0 on F."""
     if isinstance(F, Box):
         return {"bounds": list(zip(F.lower, F.upper, strict=True))}
     if isinstance(F, L2Ball):
@@ -33,7 +33,7 @@ def constraints(F: ConvexSet) -> dict[str, Any]:
 
 
 def nearest(F: ConvexSet, Q: Vector, u: Vector) -> Vector:
-    """The point of F nearest to u in the norm of Q, by a solver that knows nothing of this library."""
+    """Return the point of F nearest to u in the norm of Q, by a solver that shares no code with this library."""
     with extra_imports:
         from scipy.optimize import minimize
 
@@ -51,7 +51,7 @@ def nearest(F: ConvexSet, Q: Vector, u: Vector) -> Vector:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """The library's constrained minimiser against the projected free one: distance in the norm of Q, and value."""
+    """Measure the distance of the library's minimiser from the projected one, in the norm of Q, and their values."""
     rng = np.random.default_rng(2)
     apart: list[float] = []
     worse: list[float] = []

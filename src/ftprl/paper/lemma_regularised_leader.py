@@ -1,4 +1,4 @@
-"""Lemma 7: be the regularised leader."""
+"""Lemma 7: playing the regularised leader one round ahead has a regret of at most r_{1:T}(x*)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ftprl.paper.instances import ROUNDING, GameRecord, adaptive_histories, side
 
 
 def on_table(table: Table) -> Sides:
-    """The regret of playing x_{t+1} in round t, and r_{1:T}(x*)."""
+    """Return the regret of playing x_{t+1} in round t, and r_{1:T}(x*), on a table."""
     own_loss = float(table.f[table.rounds, table.after()].sum())
     return own_loss - float(table.f[:, table.best].sum()), float(table.r[:, table.best].sum()), table.size
 
 
 def in_game(history: GameRecord) -> Sides:
-    """The same with FTPRL's plays."""
+    """Return the regret of playing x_{t+1} in round t, and r_{1:T}(x*), for FTPRL's plays."""
     best = history.best()
     regret = math.fsum(float(g @ (after - best)) for g, after in zip(history.g, history.x[1:], strict=True))
     return regret, history.r(best), size(history)
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """By how much the left side exceeds the right, on tables and in games; and what negative regularisers do."""
+    """Measure by how much the regret exceeds r(x*), on tables and in games, and with negative regularisers."""
     step("random tables")
     every = tables(20_000 if full else 2000, 7)
     finite = [on_table(table) for table in every]

@@ -1,4 +1,4 @@
-"""Lemma 5: the sum of a_i over the root of the partial sums."""
+"""Lemma 5: sum a_i / sqrt(a_{1:i}) <= 2 sqrt(a_{1:n})."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ Vector = NDArray[np.float64]
 
 
 def left_side(a: Vector) -> float:
-    """sum a_i / sqrt(a_{1:i}), with 0/0 = 0."""
+    """Return sum a_i / sqrt(a_{1:i}), with 0/0 = 0.
+
+    >>> left_side(np.array([0.0, 1.0, 3.0]))
+    2.5
+    """
     sums = np.cumsum(a)
     return float(np.divide(a, np.sqrt(sums), out=np.zeros_like(a), where=sums > 0).sum())
 
 
 def _random(rng: np.random.Generator) -> Vector:
-    """Numbers of very different sizes, many of them 0, some at the beginning."""
+    """Return numbers of very different sizes, many of them 0, some at the beginning."""
     n, spread = int(rng.integers(1, 200)), rng.choice((0.0, 1.0, 6.0))
     return np.where(rng.random(n) < 0.6, 10.0 ** rng.uniform(-spread, spread, size=n), 0.0)
 
 
 def _scheme(a: Vector) -> float:
-    """The same sum as the stability of the diagonal scheme with c = D, whose weights are the roots."""
+    """Return the sum as the stability of the diagonal scheme with c = D, whose weights are the roots."""
     scheme, total = Diagonal(c=2.0), 0.0
     state = scheme.init(Box(0, 2))
     for g in np.sqrt(a)[:, None]:
@@ -39,7 +43,7 @@ def _scheme(a: Vector) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """The ratio of both sides on random numbers, and on equal ones, where it comes close to 1."""
+    """Measure the ratio of both sides on random numbers, and on equal ones, for which it comes close to 1."""
     rng = np.random.default_rng(5)
     step("random sequences")
     rows = [a for _ in range(20_000 if full else 2000) if (a := _random(rng)).any()]

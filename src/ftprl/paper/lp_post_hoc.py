@@ -1,4 +1,4 @@
-"""The best diagonal in hindsight on L_p balls: constant up to p = 2, adapted beyond."""
+"""The best diagonal in hindsight on L_p balls: a multiple of I up to p = 2, adapted beyond."""
 
 from __future__ import annotations
 
@@ -23,24 +23,32 @@ SHOWN = tuple(float(p) for p in np.geomspace(1.0, 64.0, 25))
 
 
 def spread(skew: float) -> Vector:
-    """G_i = i^{-skew}: the larger the skew, the rarer the last coordinates."""
+    """Return G_i = i^{-skew}: the larger the skew, the rarer the last coordinates.
+
+    >>> spread(1.0)[:3].round(3)
+    array([1.   , 0.5  , 0.333])
+    """
     return np.asarray(np.arange(1, N + 1) ** -skew, dtype=np.float64)
 
 
 def bound(p: float, lam: Vector, G: Vector) -> float:
-    """B(l) = max over |y|_p <= 1 of 2 sum y_i² l_i, plus sum G_i/l_i: the first is 2|l|_q, q = p/(p-2), inf up to 2."""
+    """Return max over |y|_p <= 1 of 2 sum y_i² l_i, plus sum G_i/l_i.
+
+    The first term is 2|l|_q with q = p/(p-2), q = inf for p <= 2.
+    """
     q = math.inf if p <= 2 else (1.0 if math.isinf(p) else p / (p - 2))
     return 2 * float(np.linalg.norm(lam, q)) + float((G / lam).sum())
 
 
 def minimised(p: float, G: Vector) -> float:
-    """inf of `bound` for p > 2 by a general solver in log l, where it is convex and smooth: no closed form is used."""
+    """Return the infimum of `bound` for p > 2 by a general solver in log l, in which it is convex and smooth."""
     with extra_imports:
         from scipy.optimize import minimize
 
     q = 1.0 if math.isinf(p) else p / (p - 2)
 
     def value_and_slope(u: Vector) -> tuple[float, Vector]:
+        """Return the bound and its gradient in log l."""
         lam = np.exp(u)
         size = float(np.linalg.norm(lam, q))
         return bound(p, lam, G), 2 * size * (lam / size) ** q - G / lam
@@ -51,7 +59,7 @@ def minimised(p: float, G: Vector) -> float:
 
 
 def ratio(p: float, G: Vector) -> float:
-    """The best constant's bound over the best diagonal's: what adapting each coordinate gains."""
+    """Return the best constant's bound over the best diagonal's, the gain of adapting each coordinate."""
     const, diagonal = best_bound(LpBall(N, p), "const", G), best_bound(LpBall(N, p), "diagonal", G)
     assert const is not None
     assert diagonal is not None
@@ -59,7 +67,7 @@ def ratio(p: float, G: Vector) -> float:
 
 
 def best_tried(p: float, G: Vector, tries: int, rng: np.random.Generator) -> float:
-    """The least bound of random diagonals, some near the constant one, over the constant's."""
+    """Return the least bound of random diagonals, some near the constant one, over the constant's."""
     flat = math.sqrt(G.sum() / 2)
     size = np.repeat([1e-3, 0.1, 1.0], tries)[:, None]
     trials = flat * np.exp(size * rng.normal(size=(3 * tries, N)))
@@ -67,7 +75,7 @@ def best_tried(p: float, G: Vector, tries: int, rng: np.random.Generator) -> flo
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """The gain as a curve over p for each skew, and the checks on both sides of p = 2."""
+    """Measure the gain over p for each skew, and check both sides of p = 2."""
     step("closed forms against a general solver")
     off = max(
         abs(minimised(p, spread(s)) / _value(p, spread(s)) - 1) for p in HIGH for s in (SKEWS if full else SKEWS[1:3])
@@ -98,12 +106,14 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _value(p: float, G: Vector) -> float:
+    """Return the best diagonal's bound."""
     optimal = best_bound(LpBall(N, p), "diagonal", G)
     assert optimal is not None
     return optimal.value
 
 
 def _uneven(p: float, G: Vector) -> float:
+    """Return the largest over the smallest weight of the best diagonal."""
     optimal = best_bound(LpBall(N, p), "diagonal", G)
     assert optimal is not None
     assert optimal.Q is not None
@@ -111,6 +121,7 @@ def _uneven(p: float, G: Vector) -> float:
 
 
 def _panels() -> list[Panel]:
+    """Return the gain over p, and the spread of the weights over the skew."""
     over_p = [
         Series(f"G_i = i^-{s:g}" if s else "equal G", SHOWN, [ratio(p, spread(s)) for p in SHOWN], points=True)
         for s in reversed(SKEWS)

@@ -41,21 +41,28 @@ def write(results: Sequence[Result], folder: Path) -> None:
 
 
 def escaped(text: str) -> str:
-    """Escape text so that Markdown shows it as it is, in a table too."""
+    r"""Escape text so that Markdown shows it as it is, in a table too.
+
+    >>> escaped("|x|_2 <= 1")
+    '\\|x\\|\\_2 \\<= 1'
+    """
     for sign in "\\`*_|<>[]":
         text = text.replace(sign, f"\\{sign}")
     return text
 
 
 def _code(names: str) -> str:
+    """Return names as code, separated by commas."""
     return ", ".join(f"`{name}`" for name in names.split(", "))
 
 
 def _verdict(result: Result) -> str:
+    """Return the verdict, in bold if it is not the expected one."""
     return f"**{result.verdict.value}, not as expected**" if result.red else result.verdict.value
 
 
 def _table(results: Sequence[Result]) -> list[str]:
+    """Return the table of statements with their places and verdicts."""
     lines = ["| statement | where | verdict |", "|---|---|---|"]
     for r in results:
         s = r.statement
@@ -64,6 +71,7 @@ def _table(results: Sequence[Result]) -> list[str]:
 
 
 def _section(result: Result) -> list[str]:
+    """Return the section of one statement."""
     s = result.statement
     lines = [f"## {s.name}", "", f"{escaped(s.claim)} **{_verdict(result).strip('*').capitalize()}.**", ""]
     if s.correction:

@@ -1,4 +1,4 @@
-"""Worst-case optimality: random signs make every algorithm lose, and FTPRL's guarantee is within 4 of that."""
+"""Worst-case optimality: random signs make every algorithm lose, and FTPRL's guarantee is within a factor 4 of that."""
 
 from __future__ import annotations
 
@@ -21,12 +21,16 @@ Vector = NDArray[np.float64]
 
 
 def mean_size(T: int) -> float:
-    """E |e_1 + .. + e_T| for random signs: a sum of binomials."""
+    """Return E |e_1 + .. + e_T| for random signs, by binomial coefficients.
+
+    >>> mean_size(2)
+    1.0
+    """
     return float(sum(math.comb(T, k) * abs(T - 2 * k) for k in range(T + 1)) / 2**T)
 
 
 def learners(box: Box) -> dict[str, Learner]:  # type: ignore[type-arg]
-    """Three algorithms that have nothing in common but that they do not know the next sign."""
+    """Return three algorithms that have nothing in common except that they do not know the next sign."""
     return {
         "FTPRL-Diag, c = sqrt 2": FTPRL(box, Diagonal(ROOT2)),
         "FTPRL, global rate": FTPRL(box, CoordinateConstant(ROOT2)),
@@ -35,13 +39,13 @@ def learners(box: Box) -> dict[str, Learner]:  # type: ignore[type-arg]
 
 
 def all_games(learner: Learner, T: int, sizes: Vector) -> Vector:  # type: ignore[type-arg]
-    """The regrets of all 2^T games in which the gradient of round t is plus or minus `sizes`."""
+    """Return the regrets of all 2^T games in which the gradient of round t is plus or minus `sizes`."""
     signs = itertools.product((1.0, -1.0), repeat=T)
     return np.array([play(learner, np.outer(s, sizes)).certificate().regret for s in signs])
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Every sequence of signs: the mean regret of each algorithm, the largest, and the guarantee."""
+    """Play every sequence of signs: the mean and the largest regret of each algorithm, and the guarantee."""
     lengths = (1, 2, 4, 6, 8, *((10, 12) if full else ()))
     boxes = {"interval": (Box(-1, 1), np.array([1.0])), "box": (Box([0.0, -2.0], [1.0, 2.0]), np.array([3.0, 0.5]))}
     off = worst = 0.0
@@ -53,7 +57,7 @@ def run(full: bool, step: Step) -> Outcome:
             means, tops = [], []
             for T in lengths:
                 regrets = all_games(learner, T, sizes)
-                # The signs of all coordinates are those of the round: |S_i| is the same multiple of each size.
+                # All coordinates have the sign of the round, so |S_i| is one multiple of each size.
                 want = reach / 2 * mean_size(T)
                 off = max(off, abs(float(regrets.mean()) / want - 1))
                 least = min(least, float(regrets.mean()) / (reach * math.sqrt(T)))
@@ -82,6 +86,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _panel(lengths: tuple[int, ...], curves: dict[str, tuple[list[float], list[float]]]) -> Panel:
+    """Return mean and largest regrets over the number of rounds."""
     lines = [Series(f"largest, {name}", lengths, tops, points=True) for name, (_, tops) in curves.items()]
     means = next(iter(curves.values()))[0]
     roots = 2 * np.sqrt(np.array(lengths, dtype=float))

@@ -1,4 +1,4 @@
-"""One matrix from the first round on: for a fixed sum no other way of adding it up has a smaller bound."""
+"""One matrix from the first round on: no other way of splitting a fixed sum into increments has a smaller bound."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 
 def random_increments(kind: str, n: int, rounds: int, rng: np.random.Generator) -> list[Vector]:
-    """Increments Q_1, .., Q_T, the first definite: numbers, diagonals or full matrices, some of them 0."""
+    """Return increments Q_1, .., Q_T, the first definite: numbers, diagonals or full matrices, some of them 0."""
     late = rng.random(rounds) < 0.6
     if kind == "number":
         made = [np.asarray(rng.exponential()) for _ in range(rounds)]
@@ -31,14 +31,14 @@ def random_increments(kind: str, n: int, rounds: int, rng: np.random.Generator) 
 
 
 def worst(F: ConvexSet, Qs: list[Vector], gs: Vector) -> float:
-    """B_R of these increments, as the certificate has it."""
+    """Return B_R of these increments from a certificate."""
     promised = play(FTPRL(F, Fixed(Qs)), gs).certificate().worst_case
     assert promised is not None
     return promised
 
 
 def written_out(F: ConvexSet, Qs: list[Vector], gs: Vector) -> float:
-    """sum N(Q_t) + sum g_tᵀ Q_{1:t}⁻¹ g_t, term by term; N by the set's own maximum over differences."""
+    """Return sum N(Q_t) + sum g_tᵀ Q_{1:t}⁻¹ g_t term by term, with N as the set computes it."""
     total, value = np.zeros((F.dim, F.dim)), 0.0
     for Q, g in zip(Qs, gs, strict=True):
         wide = Q if Q.ndim == 2 else np.diag(np.broadcast_to(Q, (F.dim,)))
@@ -48,7 +48,7 @@ def written_out(F: ConvexSet, Qs: list[Vector], gs: Vector) -> float:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Random sums, added up over the rounds and all at once; both bounds from certificates and from the formula."""
+    """Compare random sums split over the rounds and used at once, by certificates and by the formula."""
     rng = np.random.default_rng(0)
     split: list[float] = []
     once: list[float] = []
@@ -82,6 +82,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _panel(once: list[float], split: list[float]) -> Panel:
+    """Return B_R at once against B_R spread over the rounds."""
     return sides("The same sum, at once and spread", once, split, "B_R at once", "B_R spread over the rounds", log=True)
 
 

@@ -1,4 +1,4 @@
-"""The summary as one HTML page that needs nothing else: verdicts in a table, then each statement with its figure."""
+"""The summary as one self-contained HTML page: a table of verdicts, then each statement with its figure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ figure.single svg { max-width: 40rem; }
 
 
 def html_page(results: Sequence[Result]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     title = "The paper, run and judged"
     body = "\n".join([f"<h1>{title}</h1>", f"<p>{summary(results)}</p>", _table(results), *map(_section, results)])
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -54,7 +54,7 @@ def html_page(results: Sequence[Result]) -> str:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """How many statements of which verdict, in a sentence."""
+    """Return the number of statements with each verdict, in a sentence."""
     counts = Counter(result.verdict for result in results)
     parts = [f"{n} {v.value if n == 1 else _PLURAL[v]}" for v in Verdict if (n := counts[v])]
     red = sum(result.red for result in results)
@@ -65,17 +65,21 @@ def summary(results: Sequence[Result]) -> str:
 
 
 def relation(check: Check) -> str:
-    """`<=` as it is printed in a book."""
+    """Return the sign of a relation as printed in books."""
     return "≤" if check.relation == "<=" else "≥"
 
 
 def shown(value: float) -> str:
-    """Five digits."""
+    """Return five significant digits.
+
+    >>> shown(1 / 3), shown(1e-12)
+    ('0.33333', '1e-12')
+    """
     return f"{value:.5g}"
 
 
 def behind(result: Result) -> str:
-    """The number behind the verdict, with its limit."""
+    """Return the number that decided the verdict, with its limit."""
     c = result.number
     if c is None:
         return result.error
@@ -84,12 +88,14 @@ def behind(result: Result) -> str:
 
 
 def _verdict(result: Result) -> str:
+    """Return the verdict as HTML, marked if it is not the expected one."""
     kind = "red" if result.red else _CSS_CLASSES[result.verdict]
     note = f" (expected: {result.statement.expected.value})" if result.red else ""
     return f'<span class="verdict {kind}">{result.verdict.value}{note}</span>'
 
 
 def _table(results: Sequence[Result]) -> str:
+    """Return the table of verdicts."""
     rows = [
         f"<tr{' class=red' if r.red else ''}>"
         f'<td><a href="#{r.statement.name}">{html.escape(r.statement.title)}</a></td>'
@@ -102,6 +108,7 @@ def _table(results: Sequence[Result]) -> str:
 
 
 def _section(result: Result) -> str:
+    """Return the section of one statement."""
     s, out = result.statement, result.outcome
     facts = [("Claim", s.claim), ("Instance", s.instance), ("Measured", s.measured), ("Correction", s.correction)]
     definitions = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in facts if text)
@@ -128,6 +135,7 @@ def _section(result: Result) -> str:
 
 
 def _checks(heading: str, checks: Sequence[Check]) -> str:
+    """Return a table of checks under a heading."""
     if not checks:
         return ""
     rows = "".join(
@@ -140,7 +148,7 @@ def _checks(heading: str, checks: Sequence[Check]) -> str:
 
 
 def write(results: Sequence[Result], folder: Path) -> None:
-    """From results with pictures `summary.html`, `results.json`, and each figure as SVG and PNG."""
+    """Write `summary.html`, `results.json`, and each figure as SVG and PNG; the results need pictures."""
     from ftprl.runlog.events import line
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -154,6 +162,6 @@ def write(results: Sequence[Result], folder: Path) -> None:
 
 
 def save(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     with replacing(path) as out:
         out.write(content)

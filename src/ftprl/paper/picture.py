@@ -1,4 +1,4 @@
-"""What an experiment draws, as bytes: made where the experiment runs, since drawing takes as long as running."""
+"""The figure of an experiment as bytes, drawn in the process of the experiment because drawing is slow."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ftprl.draw import Panel
 @final
 @dataclass(frozen=True)
 class Picture:
-    """A figure twice: an SVG element and a PNG file."""
+    """A figure as an SVG element and as a PNG file."""
 
     svg: str
     png: bytes
 
     @property
     def svg_file(self) -> bytes:
-        """The SVG element as a file of its own."""
+        """Return the SVG element as a file of its own."""
         return ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg).encode()
 
 
 def picture(name: str, panels: Sequence[Panel]) -> Picture | None:
-    """The panels side by side, sized to be printed; None when there are none."""
+    """Return the panels side by side, in print size; None if there are none."""
     if not panels:
         return None
     wide = len(panels) == 1
-    figure = draw.figure(panels, width=7.2 if wide else 5.4, height=4.0, columns=2)  # more would be too small in print
+    figure = draw.figure(panels, width=7.2 if wide else 5.4, height=4.0, columns=2)  # for print
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=150)
     return Picture(draw.svg(figure, name), out.getvalue())

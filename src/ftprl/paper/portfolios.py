@@ -1,4 +1,4 @@
-"""Online portfolios on the simplex: FTPRL's certificates, and what others earn."""
+"""Online portfolios on the simplex: FTPRL's certificates, and the wealth of other learners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ftprl.sets import Simplex
 
 Vector = NDArray[np.float64]
 
-# The scheme at a constant c; follow-the-best-bound's b is c/sqrt 2, so that c = 2 is the paper's in all of them.
+# Each scheme at a constant c; follow-the-best-bound has b = c/sqrt 2, so that c = 2 is the paper's in all of them.
 SCHEMES: dict[str, Callable[[float], Scheme]] = {
     "FTPRL, global rate": lambda c: CoordinateConstant(c, center=True),
     "FTPRL-Diag": lambda c: Diagonal(c, center=True),
@@ -37,7 +37,7 @@ OTHERS: dict[str, Callable[[Simplex, float], Learner[Any]]] = {
     "online Newton step": lambda F, gamma: OnlineNewtonStep(F, gamma, epsilon=1.0),
     "Newton leader": NewtonLeader,
 }
-# What each is run with when nothing is tuned: the paper's c, and what the others' papers took for portfolios.
+# The untuned constants: the paper's c, and the constants of the other learners' papers for portfolios.
 OWN = {
     **dict.fromkeys(SCHEMES, 2.0),
     "exponentiated gradient": 0.05,
@@ -53,14 +53,14 @@ GRIDS = {
     "Newton leader": (0.0625, 0.25, 1.0),
 }
 
-# The best bound's line coincides with that of the global rate, gradient descent's near exponentiated gradient's.
+# The best bound's line coincides with the global rate's, gradient descent's nearly with exponentiated gradient's.
 DRAWN = tuple(who for who in (*SCHEMES, *OTHERS) if who not in ("FTPRL, best bound", "gradient descent"))
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Played:
-    """One learner: the logarithm of its growth, day by day, at its best constant and at its own."""
+    """One learner: the logarithm of its growth, day by day, at its best constant and untuned."""
 
     best: Best
     growth: Vector
@@ -79,12 +79,12 @@ class Market:
     certificates: Mapping[str, tuple[Certificate, Certificate]]
 
     def regret(self, name: str) -> Vector:
-        """What the best constant-rebalanced portfolio of all days is ahead of the untuned learner, after each day."""
+        """Return the lead of the best constant-rebalanced portfolio over the untuned learner, after each day."""
         return np.cumsum(np.log(self.R @ self.rebalanced.x) - self.played[name].own)
 
 
 def grow(learner: Learner[Any], R: Vector) -> Vector:
-    """The logarithm of each day's growth."""
+    """Return the logarithm of each day's growth."""
     state, out = learner.init(), np.empty(len(R))
     for t, r in enumerate(R):
         out[t] = r @ state.x
@@ -93,7 +93,7 @@ def grow(learner: Learner[Any], R: Vector) -> Vector:
 
 
 def certificate(learner: Learner[Any], R: Vector, best: Rebalanced) -> Certificate:
-    """The certificate of the same plays, with the true regret; the best is at most its proved gap ahead."""
+    """Return the certificate with the true regret; the best portfolio is at most its proved gap ahead."""
     game = Game(learner)
     for r in R:
         growth = float(r @ game.state.x)
@@ -102,7 +102,7 @@ def certificate(learner: Learner[Any], R: Vector, best: Rebalanced) -> Certifica
 
 
 def study(R: Vector, name: str, step: Step) -> Market:
-    """Every learner on one market."""
+    """Run every learner on one market."""
     F = Simplex(R.shape[1])
     step(f"{name}: the best constant-rebalanced portfolio")
     best = best_rebalanced(R)
@@ -117,6 +117,7 @@ def study(R: Vector, name: str, step: Step) -> Market:
         runs: dict[float, Vector] = {}
 
         def cost(c: float, maker: Any = maker, runs: dict[float, Vector] = runs) -> float:
+            """Return the negative log wealth at a constant, and remember the run."""
             runs[c] = grow(maker(c), R)
             return -float(runs[c].sum())
 
@@ -128,7 +129,7 @@ def study(R: Vector, name: str, step: Step) -> Market:
 
 
 def markets(full: bool, step: Step) -> list[Market]:
-    """The real markets that are there; a synthetic one where there is none."""
+    """Run the real markets that are available, or else a synthetic one."""
     days = {"NYSE": 5651 if full else 300, "DJIA": 507 if full else 200}
     there = [name for name in real.MARKETS if real.available(name)]
     if not there:
@@ -137,7 +138,9 @@ def markets(full: bool, step: Step) -> list[Market]:
 
 
 def chain(studied: list[Market]) -> float:
-    """The largest ratio of neighbours in true regret <= regret <= tight <= bound <= theorem <= B_R <= closed form."""
+    """Return the largest ratio of neighbours in true regret <= regret <= tight <= bound <= theorem <= B_R <= closed
+    form.
+    """
     worst = 0.0
     for market in studied:
         for c in itertools.chain(*market.certificates.values()):
@@ -148,9 +151,10 @@ def chain(studied: list[Market]) -> float:
 
 
 def steady(days: int = 200) -> float:
-    """A market with one steady winner and one steady loser: the largest true regret over its bound, at c = 2.
+    """Return the largest true regret over its bound, at c = 2, on a market with one steady winner and one steady
+    loser.
 
-    On real markets of some hundred days even a learner that goes the wrong way may keep its bound; here it cannot.
+    On real markets of some hundred days even a learner that moves the wrong way may keep its bound; here it cannot.
     """
     R = np.array([1.03, 1.0, 0.97]) * np.exp(np.random.default_rng(0).normal(0, 0.002, size=(days, 3)))
     best = best_rebalanced(R)
@@ -159,13 +163,15 @@ def steady(days: int = 200) -> float:
 
 
 def promised(studied: list[Market]) -> float:
-    """The largest ratio B_R over best in hindsight, in units of what is proved of it; where something is."""
+    """Return the largest ratio of B_R to the best in hindsight, relative to the proved ratio."""
     certificates = [c for m in studied for pair in m.certificates.values() for c in pair]
     return max(c.ratio / c.proven_ratio for c in certificates if c.ratio is not None and c.proven_ratio is not None)
 
 
 def judged(studied: list[Market]) -> Outcome:
-    """The certificates decide; who earns most is reported, not judged, since the paper claims nothing of it."""
+    """Return the outcome: certificates decide, wealth is reported but not judged, since the paper makes no claim on
+    it.
+    """
     stale = max(m.rebalanced.gap for m in studied)
     checks = [
         Check(
@@ -180,12 +186,12 @@ def judged(studied: list[Market]) -> Outcome:
 
 
 def sentences(studied: list[Market]) -> list[str]:
-    """Who earned what, and what was not run."""
+    """Return sentences on the wealth of each learner, and on markets that were not run."""
     return [sentence(m) for m in studied] + real.missing(real.MARKETS, (m.name for m in studied))
 
 
 def sentence(m: Market) -> str:
-    """Final wealth, the winner first."""
+    """Return the final wealth of each learner, the largest first."""
     order = sorted(m.played, key=lambda who: -m.played[who].growth.sum())
     listed = "; ".join(
         f"{who} {math.exp(m.played[who].growth.sum()):.4g}{' (edge of its grid)' if m.played[who].best.at_edge else ''}"
@@ -200,7 +206,7 @@ def sentence(m: Market) -> str:
 
 
 def curves(m: Market) -> Panel:
-    """What the best constant-rebalanced portfolio is ahead."""
+    """Return the lead of the best constant-rebalanced portfolio over each learner."""
     days = np.unique(np.linspace(1, len(m.R), 25).astype(int))
     lines = [Series(who, days, m.regret(who)[days - 1], points=True, dashed="FTPRL" not in who) for who in DRAWN]
     title = f"{m.name}: behind the best fixed shares, untuned"
@@ -208,6 +214,7 @@ def curves(m: Market) -> Panel:
 
 
 def _run(full: bool, step: Step) -> Outcome:
+    """Run all markets and judge them."""
     return judged(markets(full, step))
 
 

@@ -1,4 +1,4 @@
-"""The problems on which related work is compared: losses, the set, and what the best fixed point loses."""
+"""The problems on which related work is compared: losses, the set, and the loss of the best fixed point."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Problem:
 
     @property
     def size(self) -> str:
-        """Coordinates and rounds."""
+        """Return the numbers of coordinates and rounds."""
         return f"n = {self.feasible.dim}, T = {len(self.losses):,}"
 
     def regret(self, learner: Learner[Any], knows: bool = False) -> float:
-        """What the learner loses to the best fixed point; one that does not know of the penalty sees its slope."""
+        """Return the learner's regret; unless it `knows` the penalty, it receives the penalty's subgradient."""
         state, own_loss = learner.init(), 0.0
         for f in self.losses:
             value, g = f(state.x)
@@ -52,32 +52,38 @@ class Problem:
 
 
 def convex(name: str, F: ConvexSet, losses: Sequence[Loss]) -> Problem:
-    """A problem whose best point is found by a bundle method; its proved lower bound counts."""
+    """Return a problem whose best point comes from a bundle method, by its proved lower bound."""
     return Problem(name, F, F.start(), losses, best_in_hindsight(F, losses, tol=3e-4).lower)
 
 
 def linear(name: str, made: adversaries.Instance) -> Problem:
-    """A problem with linear losses: the best point is a vertex."""
+    """Return a problem with linear losses, for which a vertex is the best point.
+
+    >>> from ftprl.adversaries import gaussian
+    >>> from ftprl.sets import Box
+    >>> linear("example", gaussian(Box(-1, 1, dim=2), 10)).size
+    'n = 2, T = 10'
+    """
     losses = list(made.losses())
     S = np.sum([f(made.start)[1] for f in losses], axis=0)
     return Problem(name, made.feasible, made.start, losses, float(S @ made.feasible.vertex(S)))
 
 
 def bad_class(rounds: int) -> Problem:
-    """The problems on which every global rate fails: x_1 = 0 and all others at -1/2 are best."""
+    """Return the problem on which every global rate fails; the best point has x_1 = 0 and -1/2 elsewhere."""
     made = adversaries.bad_class(rounds)
     best = -0.5 * (made.feasible.dim - 1) ** 2
     return Problem("bad class", made.feasible, made.start, list(made.losses()), best)
 
 
 def heavy_features(rounds: int, dim: int) -> Problem:
-    """Log loss on rows with heavy-tailed features: click prediction in small."""
+    """Return log loss on rows with heavy-tailed features, a small version of click prediction."""
     V, y = heavy_rows(rounds, dim)
     return convex("heavy-tailed features", Box(-4, 4, dim=dim), [logistic(v, t) for v, t in zip(V, y, strict=True)])
 
 
 def unlike_scales(rounds: int, dim: int = 8, seed: int = 1) -> Problem:
-    """Absolute loss on features whose sizes differ by three decades."""
+    """Return absolute loss on features with sizes that differ by three decades."""
     rng = np.random.default_rng(seed)
     V = rng.normal(size=(rounds, dim)) * 10.0 ** rng.uniform(-1.5, 1.5, size=dim)
     target = V @ rng.uniform(-1, 1, size=dim) + rng.normal(size=rounds)
@@ -87,7 +93,7 @@ def unlike_scales(rounds: int, dim: int = 8, seed: int = 1) -> Problem:
 
 
 def poor_ellipsoid(rounds: int, dim: int = 4, condition: float = 100.0, seed: int = 2) -> Problem:
-    """Absolute loss over |Ax| <= 1 with features Aᵀu: of unit length in the ellipsoid's own coordinates."""
+    """Return absolute loss over |Ax| <= 1 with features Aᵀu, of unit length in the ellipsoid's own coordinates."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
     A = np.geomspace(1.0, condition, dim)[:, None] * turn
@@ -99,12 +105,15 @@ def poor_ellipsoid(rounds: int, dim: int = 4, condition: float = 100.0, seed: in
 
 
 def random_market(rounds: int, dim: int = 6, seed: int = 3) -> Problem:
-    """-log(x·r) on the simplex, r log-normal: each asset has a drift of its own."""
+    """Return -log(x·r) on the simplex, with log-normal r and a different drift for each asset."""
     rng = np.random.default_rng(seed)
     R = np.exp(rng.normal(rng.normal(0, 0.05, size=dim), 0.3, size=(rounds, dim)))
 
     def loss(r: Vector) -> Loss:
+        """Return the loss of one round."""
+
         def f(x: Vector) -> tuple[float, Vector]:
+            """Return the loss and its gradient."""
             growth = float(r @ x)
             return -math.log(growth), -r / growth
 
@@ -114,7 +123,7 @@ def random_market(rounds: int, dim: int = 6, seed: int = 3) -> Problem:
 
 
 def sparse_target(rounds: int, dim: int = 40, l1: float = 0.05, seed: int = 4) -> Problem:
-    """Absolute loss of a target of three weights under l1 |x|₁: what FOBOS and l1-RDA were made for."""
+    """Return absolute loss of a target with three weights under l1 |x|₁, the case for FOBOS and l1-RDA."""
     rng = np.random.default_rng(seed)
     hidden = np.zeros(dim)
     hidden[:3] = (1.0, -1.0, 0.5)
@@ -122,7 +131,10 @@ def sparse_target(rounds: int, dim: int = 40, l1: float = 0.05, seed: int = 4) -
     losses = [absolute(v, b) for v, b in zip(V, V @ hidden + 0.1 * rng.normal(size=rounds), strict=True)]
 
     def penalised(f: Loss) -> Loss:
+        """Return a loss with the penalty added."""
+
         def both(x: Vector) -> tuple[float, Vector]:
+            """Return the penalised loss and its subgradient."""
             value, g = f(x)
             return value + l1 * float(np.abs(x).sum()), g + l1 * np.sign(x)
 
@@ -134,7 +146,7 @@ def sparse_target(rounds: int, dim: int = 40, l1: float = 0.05, seed: int = 4) -
 
 
 def problems(full: bool) -> list[Problem]:
-    """All but the bad class, which comes in several sizes."""
+    """Return all problems except the bad class, which comes in several sizes."""
     T = 800 if full else 400
     return [
         heavy_features(T, 100 if full else 60),
@@ -148,7 +160,7 @@ def problems(full: bool) -> list[Problem]:
 
 
 def bound_gain(dim: int, rounds: int) -> float:
-    """On the paper's heavy tails: D sqrt G over sum D_i sqrt G_i, the two best bounds in hindsight."""
+    """Return D sqrt G over sum D_i sqrt G_i, the two best bounds in hindsight, on the paper's heavy tails."""
     rows = adversaries.heavy_tail_rows(dim, rounds, alpha=1.5)
     G = np.sum([g * g for g in rows], axis=0)
     return float(math.sqrt(dim * G.sum()) / np.sqrt(G).sum())

@@ -1,4 +1,4 @@
-"""Where real data are, and how they are read; a synthetic stream stands in where there are none."""
+"""Real data, where they are available, and synthetic streams that replace them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ftprl.paper.sparse_box import Rows
 
 Vector = NDArray[np.float64]
 
-# Third-party files that are no part of the project: its own folder may be named in FTPRL_DATA.
+# Third-party files that are no part of the project; FTPRL_DATA may name another folder.
 FOLDER = Path("../shared/data")
 STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "criteo": ("criteo80k.vw.gz", {}),
@@ -28,46 +28,46 @@ STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "rcv1": ("rcv1_small.vw.gz", {}),
     "sms": ("sms.tsv.gz", {"header": False, "label": "1", "positive": "spam", "text": ["2"]}),
 }
-SYNTHETIC = "synthetic data"  # what a line of the table says where no real data are
+SYNTHETIC = "synthetic data"  # note of the table if there are no real data
 MARKETS = {"NYSE": "nyse-o.csv.gz", "DJIA": "djia.csv.gz"}
 
 
 def folder() -> Path:
-    """The folder of real data: what FTPRL_DATA names, or the usual place."""
+    """Return the folder of real data: FTPRL_DATA, or the default."""
     return Path(os.environ.get("FTPRL_DATA") or FOLDER)
 
 
 def available(name: str) -> bool:
-    """Whether a stream or a market is there."""
+    """Return True if a stream or a market is available."""
     return (folder() / (STREAMS[name][0] if name in STREAMS else MARKETS[name])).is_file()
 
 
 def missing(names: Iterable[str], present: Iterable[str]) -> list[str]:
-    """A sentence about what was not run for want of data, or nothing."""
+    """Return a sentence about streams that were not run because their data are missing, or nothing."""
     there = set(present)
     absent = [name for name in names if name not in there]
     return [f"Not run, since their files are not in {folder()} (FTPRL_DATA): {', '.join(absent)}."] if absent else []
 
 
 def read_stream(name: str, limit: int) -> Rows:
-    """The first rows of a real stream, with an intercept."""
+    """Return the first rows of a real stream, with an intercept."""
     file, options = STREAMS[name]
     source = data.open(folder() / file, intercept=True, dtype="float64", **options)
     return collect(source.batches(), limit)
 
 
 def synthetic_clicks(limit: int, seed: int = 7) -> Rows:
-    """The first rows of a synthetic click log, with an intercept; a count k above 1 is written as 1 + ln k."""
+    """Return the first rows of a synthetic click log, with an intercept; a count k above 1 is written as 1 + ln k."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "clicks.vw"
         clicks.generate(limit, seed, path)
         rows = collect(data.open(path, intercept=True, dtype="float64").batches(), limit)
-    # Counts run to 100,000: no rule of the paper would get anywhere with numbers of such different size.
+    # Counts run to 100,000: no rule of the paper makes progress on numbers of such different size.
     return replace(rows, values=1.0 + np.log(np.maximum(rows.values, 1.0)))
 
 
 def collect(batches: Iterable[Batch], limit: int) -> Rows:
-    """Rows up to a limit, their features numbered from 0 on."""
+    """Return rows up to a limit, with their features numbered from 0 on."""
     kept = list(_until(batches, limit))
     lengths = np.concatenate([np.diff(b.indptr) for b in kept])
     cells, indices = np.unique(np.concatenate([b.indices for b in kept]), return_inverse=True)
@@ -81,6 +81,7 @@ def collect(batches: Iterable[Batch], limit: int) -> Rows:
 
 
 def _until(batches: Iterable[Batch], limit: int) -> Iterator[Batch]:
+    """Yield batches until they have `limit` rows."""
     left = limit
     for batch in batches:
         yield batch[:left]
@@ -90,13 +91,13 @@ def _until(batches: Iterable[Batch], limit: int) -> Iterator[Batch]:
 
 
 def read_market(name: str, days: int) -> Vector:
-    """The first days of a market: how each price changed, a row a day."""
+    """Return the price relatives of the first days of a market, one row per day."""
     with gzip.open(folder() / MARKETS[name], "rt", encoding="ascii") as lines:
         return np.array([[float(v) for v in line.split(",")] for line in islice(lines, days)])
 
 
 def synthetic_market(days: int, assets: int = 12, seed: int = 7) -> Vector:
-    """Price relatives with one common movement, and two assets that swing against each other."""
+    """Return price relatives with one common movement, and two assets that swing against each other."""
     rng = np.random.default_rng(seed)
     common = rng.normal(2e-4, 0.008, size=(days, 1))
     own = rng.normal(0.0, rng.uniform(0.005, 0.02, size=assets), size=(days, assets))

@@ -1,4 +1,4 @@
-"""The best constant-rebalanced portfolio, exactly: Newton steps on the simplex, and a proved gap."""
+"""The best constant-rebalanced portfolio by Newton steps on the simplex, with a proved gap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class Rebalanced:
-    """Shares held from day to day, their total log growth, and how far at most the best lies above it."""
+    """Shares kept constant from day to day, their total log growth, and its proved distance from the best."""
 
     x: Vector
     log_wealth: float
@@ -26,7 +26,11 @@ class Rebalanced:
 def best_rebalanced(R: Vector, tol: float = 1e-9, steps: int = 100) -> Rebalanced:
     """Maximise sum log(x·r_t) over the simplex.
 
-    By concavity the best is at most sum_t max_i (r_{t,i} / x·r_t) - 1, summed over t before the maximum: the gap.
+    By concavity the best value exceeds that of x by at most sum_t max_i (r_{t,i} / x·r_t) - 1, summed over t before the
+    maximum: the gap.
+
+    >>> best_rebalanced(np.array([[2.0, 0.5], [0.5, 2.0]])).x.round(6)
+    array([0.5, 0.5])
     """
     T, n = R.shape
     simplex = Simplex(n)
@@ -47,7 +51,7 @@ def best_rebalanced(R: Vector, tol: float = 1e-9, steps: int = 100) -> Rebalance
 
 
 def _length(R: Vector, x: Vector, towards: Vector) -> float:
-    """Half as far until the logarithm gains a tenth of what its slope promises."""
+    """Return a step length, halved until the logarithm gains a tenth of what its slope predicts."""
     before, along = R @ x, R @ towards
     promised, size = float((along / before).sum()), 1.0
     while size > 1e-12:

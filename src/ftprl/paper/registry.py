@@ -1,4 +1,4 @@
-"""All statements in the order of the paper: each is a module that ends in `STATEMENT`, imported when asked for."""
+"""All statements in the order of the paper; each is a module that ends in `STATEMENT`, imported on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import import_module
 from ftprl.errors import InvalidInput
 from ftprl.paper.base import Statement
 
-# A statement's name is its module's with - for _.
+# The name of a statement is its module's name with - for _.
 MODULES = (
     "bad_class",
     "bad_class_bound",
@@ -65,12 +65,16 @@ MODULES = (
 
 
 def names() -> tuple[str, ...]:
-    """The names of all statements."""
+    """Return the names of all statements.
+
+    >>> names()[:2]
+    ('bad-class', 'bad-class-bound')
+    """
     return tuple(module.replace("_", "-") for module in MODULES)
 
 
 def find(name: str) -> Statement:
-    """The statement of that name; an unknown one is refused with the nearest.
+    """Return the statement of this name; raise InvalidInput with the closest name if there is none.
 
     >>> find("lemma-sum").place
     'Lemma 5'
@@ -83,7 +87,7 @@ def find(name: str) -> Statement:
 
 
 def chosen(wanted: Sequence[str]) -> list[Statement]:
-    """The statements of these names or places, each once and in the order of the paper; all when none is named.
+    """Return the statements with these names or places, each once, in the order of the paper; all by default.
 
     >>> [statement.name for statement in chosen(["theorem-5", "half"])]
     ['black-box', 'kappa-transfer', 'half']

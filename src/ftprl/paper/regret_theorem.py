@@ -15,10 +15,11 @@ Vector = NDArray[np.float64]
 
 
 def increments(n: int, seed: int) -> Fixed:
-    """Random matrices that add up to about sqrt(t): positive definite at first, then of any rank, none included."""
+    """Return random matrices that add up to about sqrt(t): the first is definite, later ones have any rank, also 0."""
     rng = np.random.default_rng(seed)
 
     def rule(t: int, g: Vector) -> Vector:
+        """Return Q_t for the gradient of round t."""
         if t == 1:
             return np.asarray(np.eye(n) + np.outer(v := rng.normal(size=n), v))
         weight = 1 / (2 * np.sqrt(t))
@@ -34,7 +35,7 @@ def increments(n: int, seed: int) -> Fixed:
 
 
 def histories(full: bool, step: Step) -> list[tuple[str, GameRecord]]:
-    """Every set under every kind of gradients, with random matrices."""
+    """Return games on every set under every kind of gradients, with random matrices."""
     games = []
     for name, F in sets().items():
         for i, kind in enumerate(KINDS):
@@ -46,7 +47,7 @@ def histories(full: bool, step: Step) -> list[tuple[str, GameRecord]]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Regret over its bound, and the bound over B_R, both from the plays as they were written down."""
+    """Measure the regret over its bound, and the bound over B_R, both from recorded plays."""
     regrets, bounds, coarse = [], [], []
     runs = histories(full, step)
     for _, history in runs:
@@ -69,6 +70,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _over_time(history: GameRecord) -> Panel:
+    """Return regret, bound and B_R over the rounds of one game."""
     at = spread_rounds(len(history.g))
     parts = [history.until(t) for t in at]
     stability = np.cumsum(history.lengths())[np.array(at) - 1]
@@ -86,6 +88,7 @@ def _over_time(history: GameRecord) -> Panel:
 
 
 def _ranked(shares: list[float], over: list[float]) -> Panel:
+    """Return the ratios of all games in rising order."""
     return Panel(
         "All runs, in order",
         "run, from the smallest ratio to the largest",

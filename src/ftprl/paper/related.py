@@ -1,4 +1,4 @@
-"""Related work side by side: each algorithm the paper compares itself with, at its best constant, on its instances."""
+"""Related work side by side: the algorithms the paper compares itself with, each at its best constant."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ Make = Callable[[ConvexSet, Vector, float], Learner[Any]]
 
 
 def _scaled(F: ConvexSet, start: Vector, c: float) -> Learner[Any]:
-    """FTPRL-Scale: a global rate in the coordinates in which the ellipsoid is a ball."""
+    """Return FTPRL-Scale: a global rate in the coordinates in which the ellipsoid is a ball."""
     assert isinstance(F, Ellipsoid)
     return Preconditioned(F.A, FTPRL(L2Ball(F.dim), CoordinateConstant(c)))
 
 
 def _falling(c: float) -> Callable[[int], float]:
+    """Return the rate c / sqrt t."""
     return lambda t: c / math.sqrt(t)
 
 
-# One constant each: what it multiplies depends on the algorithm. Per-coordinate rates are marked by True.
+# Each algorithm with one constant, whose role depends on the algorithm. True marks per-coordinate rates.
 ALGORITHMS: dict[str, tuple[Make, bool]] = {
     "FTPRL, global rate": (lambda F, x, c: FTPRL(F, CoordinateConstant(c), x), False),
     "FTPRL-Diag": (lambda F, x, c: FTPRL(F, Diagonal(c), x), True),
@@ -72,7 +73,7 @@ ALGORITHMS: dict[str, tuple[Make, bool]] = {
     "exponentiated gradient": (lambda F, x, c: ExponentiatedGradient(F, c), False),
     "online Newton step": (lambda F, x, c: OnlineNewtonStep(F, c, epsilon=1.0, start=x), True),
 }
-# Those that take an l1 penalty as such; the others see its slope.
+# The algorithms that support an l1 penalty; the others receive its subgradient.
 PENALISED: dict[str, Callable[[ConvexSet, Vector, float, float], Learner[Any]]] = {
     "FTPRL, global rate": lambda F, x, c, l1: FTPRL(F, CoordinateConstant(c), x, Composite(l1, per_round=True)),
     "FTPRL-Diag": lambda F, x, c, l1: FTPRL(F, Diagonal(c), x, Composite(l1, per_round=True)),
@@ -94,24 +95,25 @@ _DRAWN = (
 
 
 def applies(name: str, F: ConvexSet) -> bool:
-    """Whether an algorithm is for this set (and this number of coordinates)."""
+    """Return True if an algorithm supports this set and this number of coordinates."""
     only = {"FTPRL-Scale": Ellipsoid, "per-coordinate descent": Box, "exponentiated gradient": Simplex}
     return isinstance(F, only.get(name, object)) and (name not in _FULL or F.dim <= 6)
 
 
 def tune(problem: Problem, name: str, refine: int) -> Best:
-    """The algorithm at its best constant: a factor of 4 apart at first, of 2 or sqrt 2 around the best."""
+    """Return the algorithm at its best constant, from a grid by factors of 4, refined to 2 or sqrt 2."""
     make, F = ALGORITHMS[name][0], problem.feasible
     grid, knows = (0.1, 0.4, 1.6, 6.4), problem.l1 > 0 and name in PENALISED
 
     def made(c: float) -> Learner[Any]:
+        """Return the algorithm at a constant."""
         return PENALISED[name](F, problem.start, c, problem.l1) if knows else make(F, problem.start, c)
 
     return best_constant(made, grid, lambda learner: problem.regret(learner, knows), widen=WIDEN, refine=refine)
 
 
 def compare(problem: Problem, step: Step, refine: int) -> dict[str, Best]:
-    """Every algorithm that is for this problem."""
+    """Run every algorithm that supports this problem."""
     step(f"{problem.name}, {problem.size}")
     return {name: tune(problem, name, refine) for name in ALGORITHMS if applies(name, problem.feasible)}
 
@@ -125,21 +127,21 @@ class Findings:
     sizes: Mapping[str, str]
     rounds: tuple[int, ...]
     growth: Mapping[str, tuple[float, ...]]  # regret on the bad class for each number of rounds
-    gain: float  # on the paper's heavy tails, the best bound of a global rate over that of per-coordinate rates
+    gain: float  # best bound of a global rate over that of per-coordinate rates, on heavy tails
     errors: Errors
 
     def slope(self, name: str) -> float:
-        """The exponent of the regret's growth on the bad class."""
+        """Return the exponent of the regret's growth on the bad class."""
         return float(np.polyfit(np.log(self.rounds), np.log(self.growth[name]), 1)[0])
 
     def ratio(self, problem: str, ours: str, other: str) -> float:
-        """One algorithm's regret over another's."""
+        """Return one algorithm's regret over another's."""
         row = self.problems[problem]
         return row[ours].cost / row[other].cost
 
 
 def study(full: bool, step: Step) -> Findings:
-    """All problems, all algorithms."""
+    """Run all algorithms on all problems."""
     rounds = (512, 1728, 4096) if full else (125, 343, 1000)
     refine = 2 if full else 1
     grown = [(problem, compare(problem, step, refine)) for problem in map(bad_class, rounds)]
@@ -156,7 +158,7 @@ def study(full: bool, step: Step) -> Findings:
 
 
 def judged(findings: Findings) -> Outcome:
-    """What the paper says of the comparison; where another wins, the sentences say so."""
+    """Return the outcome: the paper's claims as checks; the sentences report where another algorithm wins."""
     one = min(findings.slope(name) for name in _GLOBAL_RATE)
     each = max(findings.slope(name) for name in _PER_COORDINATE)
     heavy, poor = "heavy-tailed features", "poor ellipsoid"
@@ -177,12 +179,12 @@ def judged(findings: Findings) -> Outcome:
 
 
 def winners(findings: Findings) -> dict[str, list[str]]:
-    """The algorithms of each problem, the least regret first."""
+    """Return the algorithms of each problem, the least regret first."""
     return {p: sorted(row, key=lambda name: row[name].cost) for p, row in findings.problems.items()}
 
 
 def sentences(findings: Findings) -> list[str]:
-    """Who wins where, and what has no inner best constant."""
+    """Return sentences on which algorithm wins where, and on constants at the edge of their grid."""
     lines = []
     for problem, order in winners(findings).items():
         row = findings.problems[problem]
@@ -206,7 +208,7 @@ def sentences(findings: Findings) -> list[str]:
 
 
 def panels(findings: Findings) -> list[Panel]:
-    """Growth on the bad class, with the fitted exponents."""
+    """Return the growth on the bad class, with the fitted exponents."""
     lines = [
         Series(
             f"{name}: T^{findings.slope(name):.2f}",
@@ -224,10 +226,12 @@ def panels(findings: Findings) -> list[Panel]:
 
 
 def _dashed(name: str) -> bool:
+    """Return True for an algorithm that is drawn with a dashed line."""
     return "FTPRL" not in name
 
 
 def _run(full: bool, step: Step) -> Outcome:
+    """Run all problems and judge them."""
     return judged(study(full, step))
 
 

@@ -1,4 +1,4 @@
-"""Beyond Corollary 2: the constant c = sqrt 2 in place of 2."""
+"""Beyond Corollary 2: the constant c = sqrt 2 instead of 2."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Vector = NDArray[np.float64]
 
 
 def games(c: float, full: bool) -> list[GameRecord]:
-    """The diagonal scheme with constant c on boxes, and on an interval from its end, where the regret is largest."""
+    """Return games of the diagonal scheme on boxes, and on an interval from its end, where the regret is largest."""
     played = []
     for number in range(40 if full else 12):
         rng = np.random.default_rng(number)
@@ -32,7 +32,7 @@ def games(c: float, full: bool) -> list[GameRecord]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """The largest regret / S and B_R / S over games, for many c, under the two curves that theory draws."""
+    """Measure the largest regret / S and B_R / S over games, for many c, against the two theoretical curves."""
     grid = np.round(np.geomspace(0.4, 6.0, 25 if full else 11), 4)
     regrets: list[float] = []
     bounds: list[float] = []

@@ -1,4 +1,4 @@
-"""Rows with heavy-tailed features and noisy labels: classifiers side by side."""
+"""Classifiers side by side on rows with heavy-tailed features and noisy labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ DIM = 100
 
 
 def heavy_rows(count: int, dim: int = DIM, seed: int = 0) -> tuple[Vector, Vector]:
-    """0/1 features, the i-th with probability i^{-1.2}, and labels of a hidden linear model, one in twenty turned."""
+    """Return 0/1 features, the i-th with probability i^{-1.2}, and labels of a linear model, one in twenty flipped.
+
+    >>> V, y = heavy_rows(1000, 10)
+    >>> V.shape, V.mean(axis=0).round(1)[:3]
+    ((1000, 10), array([1. , 0.5, 0.3]))
+    """
     rng = np.random.default_rng(seed)
     chance = np.arange(1, dim + 1) ** -1.2
     V = (rng.random((count, dim)) < chance).astype(np.float64)
@@ -39,7 +44,7 @@ def heavy_rows(count: int, dim: int = DIM, seed: int = 0) -> tuple[Vector, Vecto
 
 
 def mistakes(classifier: Classifier[Any], V: Vector, y: Vector) -> float:
-    """The share of rows whose label was not foreseen."""
+    """Return the share of rows that the classifier predicted wrongly before learning them."""
     state, wrong = classifier.init(), 0
     for v, label in zip(V, y.tolist(), strict=True):
         wrong += label * float(classifier.weights(state) @ v) <= 0
@@ -48,7 +53,7 @@ def mistakes(classifier: Classifier[Any], V: Vector, y: Vector) -> float:
 
 
 def makers(dim: int) -> dict[str, Callable[[float], Classifier[Any]]]:
-    """Each classifier as a function of its one constant."""
+    """Return each classifier as a function of its constant."""
     box = Box(-4, 4, dim=dim)
     return {
         "confidence-weighted, variance": lambda c: ConfidenceWeighted(dim, 0.5 + 0.5 * c / (1 + c)),
@@ -64,7 +69,7 @@ def makers(dim: int) -> dict[str, Callable[[float], Classifier[Any]]]:
 
 
 def classify(count: int) -> Errors:
-    """Every classifier at its best constant: its share of errors."""
+    """Return every classifier's share of errors at its best constant."""
     V, y = heavy_rows(count)
     tuned = {
         name: best_constant(make, (0.1, 0.4, 1.6, 6.4), lambda c: mistakes(c, V, y), widen=8)

@@ -20,34 +20,34 @@ Listener = Callable[["ExperimentProgress"], None]
 @final
 @dataclass(frozen=True)
 class Result:
-    """What became of one statement: the outcome of its experiment, and how long it took."""
+    """The result of one statement: the outcome of its experiment, and how long it took."""
 
     statement: Statement
     outcome: Outcome
     seconds: float
     full: bool = False
-    error: str = ""  # what ended the experiment before its verdict
+    error: str = ""  # the error that ended the experiment before its verdict
     picture: Picture | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """From the numbers."""
+        """Return the verdict of the outcome."""
         return self.outcome.verdict
 
     @property
     def red(self) -> bool:
-        """Whether it is not what a correct library finds."""
+        """Return True if the verdict is not what a correct library finds."""
         wrong = self.verdict is not self.statement.expected or not all(check.ok for check in self.outcome.instead)
         return bool(self.error) or wrong
 
     @property
     def number(self) -> Check | None:
-        """The check behind the verdict: the first one that is not met as stated, or else the first of all."""
+        """Return the check behind the verdict: the first that is not met as stated, or else the first of all."""
         checks = self.outcome.stated
         return next((check for check in checks if not check.ok), checks[0] if checks else None)
 
     def to_dict(self) -> dict[str, Any]:
-        """As values that JSON can hold."""
+        """Return the result as JSON values."""
         s = self.statement
         texts = {key: getattr(s, key) for key in ("name", "title", "place", "claim", "instance", "measured", "code")}
         return {
@@ -71,7 +71,7 @@ class Result:
 @final
 @dataclass(frozen=True)
 class ExperimentProgress:
-    """One thing that happened: a statement did a step, or it has its `result`."""
+    """A progress report: a step of a statement, or its `result`."""
 
     name: str
     text: str
@@ -81,12 +81,12 @@ class ExperimentProgress:
 
 
 def run_one(statement: Statement, full: bool, step: Callable[[str], None], drawn: bool = False) -> Result:
-    """Run one experiment here; one that breaks is red, and the others go on."""
+    """Run one experiment in this process; an error makes it red, and the others continue."""
     began = time.perf_counter()
     error = ""
     try:
         outcome = statement.run(full, step)
-    except Exception as problem:  # whatever it was: it belongs on the page
+    except Exception as problem:  # any error belongs on the page
         outcome, error = Outcome(()), f"{type(problem).__name__}: {problem}"
     seconds = time.perf_counter() - began
     if drawn:
@@ -102,7 +102,7 @@ def run(
     workers: int = 1,
     on_progress: Listener = lambda progress: None,
 ) -> list[Result]:
-    """Run all of them and give the results in the same order; with several workers, each in a process of its own."""
+    """Run all statements and return their results in order; with several workers, each in its own process."""
     one_by_one = workers < 2 or len(statements) < 2
     how = (statements, full, drawn, on_progress)
     finished = _here(*how) if one_by_one else _spread(*how, workers)
@@ -115,9 +115,11 @@ def run(
 
 
 def _here(statements: Sequence[Statement], full: bool, drawn: bool, on_progress: Listener) -> Iterator[Result]:
+    """Yield the results of statements run in this process."""
     for done, s in enumerate(statements):
 
         def step(text: str, name: str = s.name, done: int = done) -> None:
+            """Report a step."""
             on_progress(ExperimentProgress(name, text, done, len(statements)))
 
         yield run_one(s, full, step, drawn)
@@ -127,12 +129,14 @@ _steps: Any = None  # the queue on which a worker reports its steps
 
 
 def _attach(queue: Any) -> None:
+    """Connect a worker to the queue of steps."""
     global _steps
     _steps = queue
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends a worker silently
 
 
 def _work(name: str, full: bool, drawn: bool) -> tuple[Outcome, float, str, Picture | None]:
+    """Run one statement in a worker."""
     made = run_one(find(name), full, lambda text: _steps.put((name, text)), drawn)
     return made.outcome, made.seconds, made.error, made.picture
 
@@ -140,6 +144,7 @@ def _work(name: str, full: bool, drawn: bool) -> tuple[Outcome, float, str, Pict
 def _spread(
     statements: Sequence[Statement], full: bool, drawn: bool, on_progress: Listener, workers: int
 ) -> Iterator[Result]:
+    """Yield the results of statements run in several processes."""
     import multiprocessing
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
     from concurrent.futures.process import BrokenProcessPool

@@ -18,7 +18,7 @@ from ftprl.sets import ConvexSet, L1Ball, L2Ball, LpBall, Preimage
 
 Vector = NDArray[np.float64]
 
-CLOSED = "|Ax|₂ <= 1"  # the only one on which a full matrix has a closed form: the others go through a solver
+CLOSED = "|Ax|₂ <= 1"  # the only set on which a full matrix has a closed form; others need a solver
 SETS: dict[str, Callable[[int], ConvexSet]] = {
     CLOSED: L2Ball,
     "|Ax|₁ <= 1": L1Ball,
@@ -27,10 +27,11 @@ SETS: dict[str, Callable[[int], ConvexSet]] = {
 
 
 def direct(A: Vector, inner: ConvexSet) -> FTPRL:
-    """FTPRL on {x : Ax in inner} with Q_{1:t} = (2/D) sqrt(sum |A^{-T} g_s|²) AᵀA, D the diameter of the inner set."""
+    """Return FTPRL on {x : Ax in inner} with Q_{1:t} = (2/D) sqrt(sum |A^{-T} g_s|²) AᵀA, D the inner diameter."""
     back, squares = np.linalg.inv(A).T, 0.0
 
     def rule(t: int, g: Vector) -> Vector:
+        """Return Q_t for the gradient of round t."""
         nonlocal squares
         before = squares
         squares += float(np.square(back @ g).sum())
@@ -40,7 +41,7 @@ def direct(A: Vector, inner: ConvexSet) -> FTPRL:
 
 
 def both(A: Vector, inner: ConvexSet, gs: Vector) -> tuple[float, float]:
-    """The largest distance of the plays of the two, in units of the set, and the relative distance of the regrets."""
+    """Return the largest distance of both learners' plays, relative to the set, and the distance of their regrets."""
     directly = Game(direct(A, inner))
     scale = Game(Preconditioned(A, FTPRL(inner, CoordinateConstant())))
     unit, apart = Preimage(A, inner).widths(), 0.0
@@ -54,13 +55,13 @@ def both(A: Vector, inner: ConvexSet, gs: Vector) -> tuple[float, float]:
 
 
 def matrix(n: int, condition: float, symmetric: bool, rng: np.random.Generator) -> Vector:
-    """A matrix of that condition, symmetric or far from it."""
+    """Return a matrix of this condition, symmetric or far from it."""
     a, b = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
     return np.asarray((a * np.geomspace(1.0, condition, n)) @ (a.T if symmetric else b))
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Plays and regrets of both, for matrices of growing condition, symmetric and not."""
+    """Compare plays and regrets of both, for matrices of growing condition, symmetric and not."""
     n, T = (5, 200) if full else (3, 40)
     conditions = (1.0, 10.0, 100.0, 1000.0)
     plays: dict[bool, list[float]] = {True: [], False: []}

@@ -1,4 +1,4 @@
-"""FTPRL-Scale on |Ax|_p <= 1 with p < 2: it competes with diagonals of its own coordinates, not with those of F."""
+"""FTPRL-Scale on |Ax|_p <= 1 with p < 2 competes with diagonals of its own coordinates, not with those of F."""
 
 from __future__ import annotations
 
@@ -20,17 +20,23 @@ SIZES = (2, 3, 4, 6, 9, 16)
 
 
 def inverse(M: Vector) -> Vector:
-    """M^{-1}."""
+    """Return M^{-1}."""
     return np.asarray(np.linalg.inv(M), dtype=np.float64)
 
 
 def skewed(n: int) -> Vector:
-    """A positive definite A with A^{-1} = 11ᵀ + diag(0, 1, .., 1): every corner of F points to the first axis."""
+    """Return a positive definite A with A^{-1} = 11ᵀ + diag(0, 1, .., 1): every corner of F points to the first
+    axis.
+
+    >>> np.linalg.inv(skewed(2)).round(9)
+    array([[1., 1.],
+           [1., 2.]])
+    """
     return inverse(np.ones((n, n)) + np.diag([0.0] + [1.0] * (n - 1)))
 
 
 def ratios(A: Vector, gs: Vector) -> tuple[float, float]:
-    """B_R of FTPRL-Scale on |Ax|_1 <= 1 over the best diagonal of F, and over the best one of the image."""
+    """Return B_R of FTPRL-Scale on |Ax|_1 <= 1 over the best diagonal of F, and over the best one of the image."""
     n, back = len(A), inverse(A)
     made = certificate(Preconditioned(A, FTPRL(L1Ball(n), CoordinateConstant())), gs)
     # The corners of Fsym are twice the columns of A^{-1}.
@@ -42,7 +48,7 @@ def ratios(A: Vector, gs: Vector) -> tuple[float, float]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Gradients along the first axis on skewed sets of growing dimension; diagonal A for comparison."""
+    """Measure ratios for gradients along the first axis on growing skewed sets, and for diagonal A."""
     T = 2000 if full else 300
     own, image = [], []
     for n in SIZES:

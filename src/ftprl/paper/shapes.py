@@ -1,4 +1,4 @@
-"""Sets that are no boxes, the boxes around and inside them, and the gradients that are worst for a diagonal."""
+"""Sets other than boxes, their inner and outer boxes, and the worst gradients for a diagonal scheme."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ Vector = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A set with its beta, its gamma, and squares G for which the diagonal scheme does worst against the best."""
+    """A set with its beta, its gamma, and squares G for which the diagonal scheme is worst against the best
+    diagonal.
+    """
 
     name: str
     feasible: ConvexSet
@@ -28,7 +30,7 @@ class Shape:
     worst: Vector
 
     def ratio(self, G: Vector) -> float:
-        """2 sum D_i sqrt(G_i), the bound of FTPRL-Diag, over the best diagonal in hindsight."""
+        """Return 2 sum D_i sqrt(G_i), the bound of FTPRL-Diag, over the best diagonal in hindsight."""
         best = best_bound(self.feasible, "diagonal", G, program=True)
         assert best is not None
         assert best.exact
@@ -36,7 +38,10 @@ class Shape:
 
 
 def _program(F: ConvexSet) -> tuple[float, Vector]:
-    """gamma = max of sum D_i² y_i with sum v_i² y_i <= 1 at every vertex v of Fsym; the worst G is (D_i y_i)²."""
+    """Return gamma, the maximum of sum D_i² y_i with sum v_i² y_i <= 1 at every vertex v of Fsym, and the worst G.
+
+    The worst G is (D_i y_i)².
+    """
     with extra_imports:
         from scipy.optimize import linprog
 
@@ -48,7 +53,7 @@ def _program(F: ConvexSet) -> tuple[float, Vector]:
 
 
 def _polytope(n: int, faces: int, seed: int) -> Polytope:
-    """A random polytope around the origin."""
+    """Return a random polytope around the origin."""
     rng = np.random.default_rng(seed)
     C = rng.normal(size=(faces, n))
     return Polytope(
@@ -57,12 +62,13 @@ def _polytope(n: int, faces: int, seed: int) -> Polytope:
 
 
 def _ball(n: int, p: float) -> Shape:
+    """Return an L_p ball with its beta and gamma."""
     F = L1Ball(n) if p == 1 else L2Ball(n) if p == 2 else LpBall(n, p)
     return Shape(f"L{p:g} ball, n={n}", F, n ** (1 / p), n ** min(1.0, 2 / p), np.ones(n))
 
 
 def shapes(full: bool) -> list[Shape]:
-    """Balls and random polytopes, from the smallest beta to the largest."""
+    """Return balls and random polytopes, from the smallest beta to the largest."""
     solution = [_ball(n, p) for n, p in ((3, 1), (3, 2), (8, 2), (3, 4), (8, 4))]
     for seed in range(12 if full else 5):
         n = 2 + seed % (4 if full else 2)
@@ -74,5 +80,5 @@ def shapes(full: bool) -> list[Shape]:
 
 
 def names_of(every: Sequence[Shape]) -> list[tuple[float, str]]:
-    """The sets' names under their numbers, for the axis of a figure."""
+    """Return the sets' names with their numbers, for the axis of a figure."""
     return [(float(i), s.name) for i, s in enumerate(every, 1)]

@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 
 
 def low_rank(n: int, rank: int, T: int, seed: int) -> Vector:
-    """Gradients in a few directions of falling weight, with a little of everything: what a sketch is for."""
+    """Return gradients in a few directions of falling weight plus a little noise, the case for a sketch."""
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.normal(size=(n, rank)))[0]
     weights = np.geomspace(3.0, 0.3, rank)
@@ -27,14 +27,15 @@ def low_rank(n: int, rank: int, T: int, seed: int) -> Vector:
 
 
 def root_trace(GG: Vector) -> float:
-    """tr GG^{1/2}."""
+    """Return tr GG^{1/2}."""
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(GG), 0.0)).sum())
 
 
 def follow(feasible: ConvexSet, rank: int, gs: Vector) -> tuple[float, float, float]:
-    """The most negative eigenvalue of Gbar_t - Gbar_{t-1} - gg' and of Gbar_t - GG_t, relative; and the bound's excess.
+    """Return the most negative eigenvalue of two matrix orders, relative, and the two sides of the bound.
 
-    The last is tr Gbar^{1/2} over tr GG^{1/2} + n sqrt(rho), which must stay below 1.
+    The orders are Gbar_t - Gbar_{t-1} - gg' >= 0 and Gbar_t - GG_t >= 0; the sides are tr Gbar^{1/2} and tr GG^{1/2} +
+    n sqrt(rho).
     """
     scheme, n = Sketch(rank), feasible.dim
     state = scheme.init(feasible)
@@ -51,7 +52,7 @@ def follow(feasible: ConvexSet, rank: int, gs: Vector) -> tuple[float, float, fl
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """The two orders in every round; regret against its bound; ranks from 1 to n + 1 on nearly low-rank gradients."""
+    """Check both orders in every round, the regret against its bound, and ranks from 1 to n + 1."""
     n, T = (20, 250) if full else (10, 80)
     ball = L2Ball(n)
     order = excess = over = 0.0

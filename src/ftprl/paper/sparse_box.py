@@ -39,26 +39,26 @@ class Rows:
             yield self.indices[start:stop], self.values[start:stop], y
 
     def counts(self) -> Vector:
-        """In how many rows each feature occurs, the most frequent first."""
+        """Return the number of rows that contain each feature, the most frequent first."""
         return np.sort(np.bincount(self.indices, minlength=self.dim))[::-1].astype(np.float64)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds on the regret, a number a constant; the last four are FTPRL's alone."""
+    """Bounds on the regret, one number per constant; the last four exist for FTPRL alone."""
 
-    bound: Vector  # FTPRL: r + ½ stability; descent: what its own analysis gives for these rates
+    bound: Vector  # FTPRL: r + ½ stability; descent: the bound of its own analysis for these rates
     theorem: Vector | None = None  # r + stability
     worst_case: Vector | None = None  # B_R
     post_hoc: Vector | None = None  # the best B_R of the rule's family in hindsight
-    post_hoc_one: Vector | None = None  # the best B_R of a global rate, on the same gradients
+    post_hoc_one: Vector | None = None  # the best B_R of a global rate, on equal gradients
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Account:
-    """What one rule came to with each constant: the total log loss, the regret (linearised) and the bounds on it."""
+    """The results of one rule for each constant: the total log loss, the linearised regret and its bounds."""
 
     constants: Vector
     loss: Vector
@@ -69,26 +69,26 @@ class Account:
 
 
 class Rule(ABC):
-    """The points x of every constant, and how a row's gradient moves them."""
+    """Base class of update rules: the points x of every constant, and how a row's gradient moves them."""
 
     def __init__(self, dim: int, constants: Vector, radius: float) -> None:
         self.R, self.c = radius, constants
         shape = (dim, len(constants))
         self.x, self.S = np.zeros(shape), np.zeros(shape)
         self.D = 2 * radius * math.sqrt(dim)
-        self.stability = np.zeros(len(constants))  # sum of g² over what holds the coordinate, or rate times g²
+        self.stability = np.zeros(len(constants))  # sum of g² over the coordinate's curvature, or rate times g²
 
     @abstractmethod
     def step(self, at: NDArray[np.int64], x: Vector, g: Vector) -> Vector:
-        """The new points of the coordinates `at`, which were `x` and saw `g`."""
+        """Return the new points of the coordinates `at`, which were `x` and had the gradient `g`."""
 
     @abstractmethod
     def bounds(self) -> Bounds:
-        """The regret and its bounds."""
+        """Return the bounds on the regret."""
 
 
 def run(rule: Rule, rows: Rows, recorded_rows: Vector) -> Account:
-    """One pass: predict, add the loss, learn; the total loss is recorded at each of `recorded_rows`."""
+    """Predict, add the loss and learn each row; the total loss is recorded at each of `recorded_rows`."""
     K = len(rule.c)
     loss, linear, mistakes = np.zeros(K), np.zeros(K), np.zeros(K)
     curve, wanted = [], set(recorded_rows.astype(int).tolist())
@@ -120,11 +120,11 @@ class Global(Rule):
 
     @property
     def hold(self) -> Vector:
-        """a = Q_{1:t}."""
+        """Return a = Q_{1:t}."""
         return self.c * np.sqrt(self.G) / self.D
 
     def step(self, at: NDArray[np.int64], x: Vector, g: Vector) -> Vector:
-        """z = m - a x, one round of FTPRL, and back."""
+        """Convert m to z = m - a x, play one round of FTPRL, and convert back."""
         before, square = self.hold, np.einsum("ik,ik->k", g, g)
         self.G += square
         after = self.hold
@@ -138,7 +138,7 @@ class Global(Rule):
         return new
 
     def bounds(self) -> Bounds:
-        """r at the best corner from S, z and k."""
+        """Return the bounds with r at the best corner, computed from S, z and k."""
         a, best = self.hold, -self.R * np.sign(self.S)
         q = self.S - (self.m - a * self.x)
         r = 0.5 * (a * (best * best).sum(axis=0) - 2 * (q * best).sum(axis=0) + self.k)
@@ -157,7 +157,7 @@ class Diagonal(Rule):
         self.rate, self.k = constants / (2 * radius), np.zeros(len(constants))
 
     def step(self, at: NDArray[np.int64], x: Vector, g: Vector) -> Vector:
-        """Algorithm 1, corrected."""
+        """Take a step of Algorithm 1, corrected."""
         old = self.root[at]
         new = np.sqrt(old * old + g * g)
         both = old + new
@@ -171,7 +171,7 @@ class Diagonal(Rule):
         return np.asarray(np.clip(np.divide(-z, hold, out=x.copy(), where=seen), -self.R, self.R))
 
     def bounds(self) -> Bounds:
-        """r at the best corner from S, z and k."""
+        """Return the bounds with r at the best corner, computed from S, z and k."""
         hold, best = self.rate * self.root, -self.R * np.sign(self.S)
         q = self.S - self.z
         r = 0.5 * ((hold * best * best).sum(axis=0) - 2 * (q * best).sum(axis=0) + self.k)
@@ -190,7 +190,7 @@ class GlobalDescent(Rule):
         self.G = np.zeros(len(constants))
 
     def step(self, at: NDArray[np.int64], x: Vector, g: Vector) -> Vector:
-        """Against the gradient, and back into the box."""
+        """Step against the gradient and clip to the box."""
         square = np.einsum("ik,ik->k", g, g)
         self.G += square
         rate = np.divide(self.c, np.sqrt(self.G), out=np.zeros_like(self.c), where=self.G > 0)
@@ -198,21 +198,21 @@ class GlobalDescent(Rule):
         return np.clip(x - rate * g, -self.R, self.R)
 
     def bounds(self) -> Bounds:
-        """D²/(2 last rate) + ½ sum rate |g|²."""
+        """Return D²/(2 last rate) + ½ sum rate |g|²."""
         return Bounds(self.D**2 * np.sqrt(self.G) / (2 * self.c) + 0.5 * self.stability)
 
 
 @final
 class FixedDescent(Rule):
-    """Gradient descent with the same rate in every round."""
+    """Gradient descent with a fixed rate."""
 
     def step(self, at: NDArray[np.int64], x: Vector, g: Vector) -> Vector:
-        """Against the gradient, and back into the box."""
+        """Step against the gradient and clip to the box."""
         self.stability += self.c * np.einsum("ik,ik->k", g, g)
         return np.clip(x - self.c * g, -self.R, self.R)
 
     def bounds(self) -> Bounds:
-        """|x* - x_1|²/(2 rate) + ½ rate sum |g|²."""
+        """Return |x* - x_1|²/(2 rate) + ½ rate sum |g|²."""
         far = self.R**2 * (self.S != 0).sum(axis=0)
         return Bounds(far / (2 * self.c) + 0.5 * self.stability)
 
@@ -226,7 +226,7 @@ class PerCoordinateDescent(Rule):
         self.G = np.zeros_like(self.x)
 
     def step(self, at: NDArray[np.int64], x: Vector, g: Vector) -> Vector:
-        """Against the gradient, each coordinate by its own rate."""
+        """Step against the gradient, each coordinate with its own rate."""
         G = self.G[at] + g * g
         self.G[at] = G
         rate = np.divide(self.c, np.sqrt(G), out=np.zeros_like(G), where=G > 0)
@@ -234,6 +234,6 @@ class PerCoordinateDescent(Rule):
         return np.clip(x - rate * g, -self.R, self.R)
 
     def bounds(self) -> Bounds:
-        """sum D_i² sqrt(G_i)/(2c) + ½ sum rate g²."""
+        """Return sum D_i² sqrt(G_i)/(2c) + ½ sum rate g²."""
         penalty = (2 * self.R) ** 2 * np.sqrt(self.G).sum(axis=0) / (2 * self.c)
         return Bounds(penalty + 0.5 * self.stability)

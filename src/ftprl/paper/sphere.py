@@ -1,4 +1,4 @@
-"""One number is enough on a sphere: the constant scheme against every matrix there, and FTPRL-Scale on ellipsoids."""
+"""On a sphere one number suffices: the constant scheme against every matrix, and FTPRL-Scale on ellipsoids."""
 
 from __future__ import annotations
 
@@ -21,16 +21,21 @@ SIZES = (2, 3, 4, 6, 8)
 
 
 def root(M: Vector) -> Vector:
-    """M^{1/2} of a PSD matrix."""
+    """Return M^{1/2} of a PSD matrix.
+
+    >>> root(np.diag([4.0, 9.0])).round(9)
+    array([[2., 0.],
+           [0., 3.]])
+    """
     w, V = np.linalg.eigh(M)
     return np.asarray((V * np.sqrt(np.maximum(w, 0.0))) @ V.T)
 
 
 def dual_bound(A: Vector, GG: Vector) -> float:
-    """A lower bound on every full matrix's B_R on |Ax|₂ <= 1, by weak duality.
+    """Return a lower bound on every full matrix's B_R on |Ax|₂ <= 1, by weak duality.
 
-    sqrt2 tr (Y^{1/2} GG Y^{1/2})^{1/2} at one Y of the convex hull of yyᵀ, |Ay| <= 2: Y = 4 W GG W / tr(W GG),
-    W = (AᵀA)^{-1}.
+    It is sqrt2 tr (Y^{1/2} GG Y^{1/2})^{1/2} at one Y of the convex hull of yyᵀ, |Ay| <= 2: Y = 4 W GG W / tr(W GG), W
+    = (AᵀA)^{-1}.
     """
     W = np.linalg.inv(A.T @ A)
     Y = 4 * W @ GG @ W / float(np.trace(W @ GG))
@@ -39,13 +44,13 @@ def dual_bound(A: Vector, GG: Vector) -> float:
 
 
 def stretched(n: int, condition: float, rng: np.random.Generator) -> Vector:
-    """A positive definite A with axes that differ by `condition`."""
+    """Return a positive definite A with axes that differ by a factor `condition`."""
     R = np.linalg.qr(rng.normal(size=(n, n)))[0]
     return np.asarray((R * np.geomspace(1.0, condition, n)) @ R.T)
 
 
 def played(A: Vector, gs: Vector) -> tuple[float, float]:
-    """(B_R, best full bound) of FTPRL-Scale on |Ax|₂ <= 1."""
+    """Return (B_R, best full bound) of FTPRL-Scale on |Ax|₂ <= 1."""
     n = len(A)
     made = certificate(Preconditioned(A, FTPRL(L2Ball(n), CoordinateConstant())), gs)
     best = best_bound(Ellipsoid(A), "full", (gs**2).sum(axis=0), gs.T @ gs)
@@ -55,7 +60,7 @@ def played(A: Vector, gs: Vector) -> tuple[float, float]:
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Ratios on ellipsoids of growing condition against full matrices; on L_p balls against diagonals."""
+    """Measure ratios on ellipsoids of growing condition against full matrices, and on L_p balls against diagonals."""
     n, T, seeds = (8, 400, 4) if full else (5, 60, 1)
     over, gap = 0.0, 0.0
     for condition in CONDITIONS:
@@ -63,7 +68,7 @@ def run(full: bool, step: Step) -> Outcome:
         for seed in range(seeds):
             A = stretched(n, condition, np.random.default_rng(seed))
             for _, gs in kinds(n, T, seed):
-                for rows in (gs, gs @ A):  # as they are, and of equal weight in every axis of the set
+                for rows in (gs, gs @ A):  # unchanged, and with equal weight along every axis of the set
                     B_R, best = played(A, rows)
                     over = max(over, B_R / best)
                     gap = max(gap, abs(dual_bound(A, rows.T @ rows) / best - 1))
@@ -93,7 +98,7 @@ def run(full: bool, step: Step) -> Outcome:
 
 
 def _against(p: float, gs: Vector, family: str) -> float:
-    """B_R of the constant scheme on the unit L_p ball over the best of a family."""
+    """Return B_R of the constant scheme on the unit L_p ball over the best bound of a family."""
     made = certificate(FTPRL(LpBall(gs.shape[1], p), CoordinateConstant()), gs, full=family == "full")
     best = made.post_hoc[family]
     assert made.worst_case is not None
@@ -102,14 +107,14 @@ def _against(p: float, gs: Vector, family: str) -> float:
 
 
 def _over_rounds(T: int) -> Panel:
-    """B_R over the best full matrix in the course of two games, on an ellipsoid of condition 100."""
+    """Return B_R over the best full matrix during two games, on an ellipsoid of condition 100."""
     A = stretched(4, 100.0, np.random.default_rng(3))
     lines = [Series("sqrt 2", [1, T], [ROOT2, ROOT2], dashed=True, colour=6)]
     for name, gs in list(kinds(4, T, 3))[::3]:
         made = play(Preconditioned(A, FTPRL(L2Ball(4), CoordinateConstant())), gs @ A, history=True).certificate()
         assert made.history is not None
         t, series = np.array(made.history.rounds), made.history.series
-        # The constant family of the image is, on a sphere, the best of all matrices on the ellipsoid.
+        # On a sphere, the best multiple of I for the image is the best of all matrices on the ellipsoid.
         some = np.unique(np.geomspace(1, T, 18).astype(int)) - 1
         for what in ("worst case B_R", "regret"):
             ratio = np.array(series[what]) / np.array(series["best in hindsight"])
@@ -119,6 +124,7 @@ def _over_rounds(T: int) -> Panel:
 
 
 def _over_sizes(ones: dict[int, tuple[float, float]]) -> Panel:
+    """Return the ratios over the dimension."""
     sizes, both = list(ones), np.array(list(ones.values()))
     return Panel(
         "One number on the L1 ball, gradients (1, .., 1)",

@@ -20,7 +20,7 @@ ALPHA = 1.5
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """Both bounds and both learners on the heavy-tailed example, as n grows and as T grows."""
+    """Measure both bounds and both learners on the heavy-tailed example, as n grows and as T grows."""
     sizes, rounds = (25, 50, 100, 200, *((400, 800) if full else ())), 800 if full else 300
     known: list[float] = []
     adaptive: list[float] = []

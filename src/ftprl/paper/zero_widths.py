@@ -1,4 +1,4 @@
-"""A footnote to Section 3: where a set is flat the best matrix is infinite, and what is lost there is nothing."""
+"""A footnote to Section 3: if a set is flat in a direction the best matrix is infinite there, at no cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ WEIGHTS = tuple(10.0**k for k in range(7))
 
 
 def flat_sets() -> dict[str, tuple[ConvexSet, Vector, Scheme]]:
-    """Sets with a direction of width 0, an orthonormal basis of such directions, and a scheme that drops them."""
+    """Return sets with a direction of width 0, an orthonormal basis of such directions, and a scheme that drops
+    them.
+    """
     pinned, last = Box([-1.0, 0.5, 0.3], [1.0, 2.5, 0.3]), np.eye(3)[:, 2:]
     return {
         "box with a pinned coordinate": (pinned, last, Diagonal()),
@@ -32,7 +34,7 @@ def flat_sets() -> dict[str, tuple[ConvexSet, Vector, Scheme]]:
 
 
 def values(F: ConvexSet, flat: Vector, gs: Vector) -> tuple[float, Vector, float]:
-    """The best bound of multiples of I along the set, B_R with weights k across it, and sum |g across|²."""
+    """Return the best bound of multiples of I along the set, B_R with weights k across it, and sum |g across|²."""
     along = gs - gs @ flat @ flat.T
     free = np.eye(F.dim) - flat @ flat.T
     best = F.diameter() * math.sqrt(2 * float((along**2).sum()))
@@ -46,12 +48,12 @@ def values(F: ConvexSet, flat: Vector, gs: Vector) -> tuple[float, Vector, float
 
 
 def _diagonal(Q: Vector) -> Vector:
-    """As a diagonal where it is one: N is then exact on every set here."""
+    """Return Q as a diagonal if it is one, because N is then exact on every set here."""
     return np.diagonal(Q).copy() if not np.any(Q - np.diag(np.diagonal(Q))) else Q
 
 
 def run(full: bool, step: Step) -> Outcome:
-    """The value of matrices whose weight across the set grows, and the library's on such sets."""
+    """Measure the bound of matrices whose weight across the set grows, and the library's bound on such sets."""
     least, far, off, apart, share, curves = math.inf, 0.0, 0.0, 0.0, 0.0, {}
     for name, (F, flat, scheme) in flat_sets().items():
         step(name)

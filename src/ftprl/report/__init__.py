@@ -1,4 +1,4 @@
-"""The report of a run, made from its events: an HTML page, a picture, or a live page."""
+"""Build the report of a run from its events: an HTML page, a picture, or a live page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison of systems as an HTML page or a picture: the running difference of their losses, and the tables."""
+"""A comparison of systems as an HTML page or a picture: running differences of losses, and tables."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ _SIZE = (4.8, 3.3)  # inches
 
 
 def written(comparison: Comparison, form: Literal["html", "png", "svg"], data: str) -> bytes:
-    """The page or the picture as bytes."""
+    """Return the page or the picture as bytes."""
     if form == "html":
         return page(comparison, data).encode("utf-8")
     return drawn(draw.figure(panels(comparison), *_SIZE), form, headline(comparison))
 
 
 def headline(comparison: Comparison) -> str:
-    """The first statement."""
+    """Return the first statement of the comparison."""
     return comparison.differences[0].text()
 
 
 def panels(comparison: Comparison) -> list[Panel]:
-    """The running difference of each pair, of the first few."""
+    """Return the running difference of the first few pairs."""
     pairs = list(zip(comparison.differences, comparison.curves, strict=True))[:MOST_PANELS]
     return [_panel(difference, curve) for difference, curve in pairs]
 
 
 def _panel(difference: Difference, curve: Curve) -> Panel:
+    """Return the running difference of one pair."""
     keep = [i for i, row in enumerate(curve.rows) if row >= 100] or list(range(len(curve.rows)))
     rows = [float(curve.rows[i]) for i in keep]
     ends = [[values[i] for i in keep] for values in (curve.upper, curve.mean, curve.lower)]
@@ -56,7 +57,7 @@ def _panel(difference: Difference, curve: Curve) -> Panel:
 
 
 def _limits(ends: list[list[float]]) -> tuple[float, float] | None:
-    """The first intervals are very wide: show what the second half of the picture has."""
+    """Return limits for the second half of the curve, because the first intervals are very wide."""
     half = len(ends[0]) // 2
     low, high = min([0.0, *ends[2][half:]]), max([0.0, *ends[0][half:]])
     margin = 0.25 * (high - low)
@@ -64,11 +65,16 @@ def _limits(ends: list[list[float]]) -> tuple[float, float] | None:
 
 
 def _short(name: str) -> str:
+    """Return the end of a long name.
+
+    >>> _short("a" * 30)[:5], _short("model.ftprl")
+    ('…aaaa', 'model.ftprl')
+    """
     return name if len(name) <= 24 else f"…{name[-23:]}"
 
 
 def page(comparison: Comparison, data: str) -> str:
-    """The comparison as one self-contained HTML page."""
+    """Return the comparison as one self-contained HTML page."""
     statements = tag("ul", *(tag("li", esc(difference.text())) for difference in comparison.differences))
     inside = (
         tag("h1", esc(f"Comparison on {posixpath.basename(data) or data}"))
@@ -97,6 +103,7 @@ def page(comparison: Comparison, data: str) -> str:
 
 
 def _systems(comparison: Comparison) -> list[list[str]]:
+    """Return the rows of the table of systems."""
     rows = [
         [name, f"{interval.mean:.6g}", interval.ends(), f"{interval.cut_rows:,}"]
         for name, interval in zip(comparison.systems, comparison.losses, strict=True)
@@ -105,6 +112,7 @@ def _systems(comparison: Comparison) -> list[list[str]]:
 
 
 def _slices(comparison: Comparison) -> list[list[str]]:
+    """Return the rows of the table of slices."""
     return [
         [
             value,

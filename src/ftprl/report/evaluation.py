@@ -20,14 +20,14 @@ _SIZE = (4.6, 3.4)  # inches
 
 
 def written(evaluation: Evaluation | ClassEvaluation, form: Literal["html", "png", "svg"], data: str) -> bytes:
-    """The page or the picture as bytes."""
+    """Return the page or the picture as bytes."""
     if form == "html":
         return page(evaluation, data).encode("utf-8")
     return drawn(draw.figure(panels(evaluation), *_SIZE, columns=2), form, f"{evaluation.system} on {data}")
 
 
 def panels(evaluation: Evaluation | ClassEvaluation) -> list[Panel]:
-    """All figures that there are numbers for."""
+    """Return all figures for which there are numbers."""
     if isinstance(evaluation, ClassEvaluation):
         return [_of_classes(evaluation), *_slices(evaluation)]
     figures = []
@@ -39,7 +39,7 @@ def panels(evaluation: Evaluation | ClassEvaluation) -> list[Panel]:
 
 
 def _of_classes(evaluation: ClassEvaluation) -> Panel:
-    """Precision and recall of each class, those with most rows first."""
+    """Return precision and recall of each class, the most frequent classes first."""
     some = sorted(evaluation.by_class, key=lambda one: -one.rows)[:MOST_SLICES]
     positions = [i + 1.0 for i in range(len(some))]
     accuracy = evaluation.metrics["accuracy"].value
@@ -58,6 +58,7 @@ def _of_classes(evaluation: ClassEvaluation) -> Panel:
 
 
 def _curves(ranked: Ranked, metrics: dict[str, Metric]) -> list[Panel]:
+    """Return the ROC curve and the curve of precision against recall."""
     recall, fall_out, precision = (list(values) for values in zip(*ranked.curve, strict=True))
     base = metrics["share of positives"].value
     auc, average = metrics["AUC"], metrics["average precision"]
@@ -88,6 +89,7 @@ def _curves(ranked: Ranked, metrics: dict[str, Metric]) -> list[Panel]:
 
 
 def _calibration(table_: CalibrationTable, *, is_probability: bool) -> Panel:
+    """Return mean label against mean prediction, with intervals."""
     predicted = [one.prediction for one in table_.bins]
     ends = [min(predicted), max(predicted)] if not is_probability else [0.0, 1.0]
     lower, upper = [one.lower for one in table_.bins], [one.upper for one in table_.bins]
@@ -106,12 +108,13 @@ def _calibration(table_: CalibrationTable, *, is_probability: bool) -> Panel:
 
 
 def _slices(evaluation: Evaluation | ClassEvaluation) -> list[Panel]:
-    """The loss of each slice, and the AUC of those that have both classes."""
+    """Return the loss of each slice, and the AUC of slices that have both classes."""
     names = (next(iter(evaluation.metrics)), "AUC")
     return [_by_slice(evaluation, name) for name in names if any(name in slice_[2] for slice_ in evaluation.slices)]
 
 
 def _by_slice(evaluation: Evaluation | ClassEvaluation, name: str) -> Panel:
+    """Return one metric for each slice."""
     some = [slice_ for slice_ in evaluation.slices if name in slice_[2]][:MOST_SLICES]
     metrics = [slice_[2][name] for slice_ in some]
     whole = evaluation.metrics[name].value
@@ -130,7 +133,7 @@ def _by_slice(evaluation: Evaluation | ClassEvaluation, name: str) -> Panel:
 
 
 def page(evaluation: Evaluation | ClassEvaluation, data: str) -> str:
-    """The evaluation as one self-contained HTML page."""
+    """Return the evaluation as one self-contained HTML page."""
     first = next(iter(evaluation.metrics))
     inside = (
         tag("h1", esc(f"{evaluation.system} on {posixpath.basename(data) or data}"))
@@ -154,12 +157,13 @@ def page(evaluation: Evaluation | ClassEvaluation, data: str) -> str:
 
 
 def _decisions(evaluation: Evaluation) -> str:
+    """Return the tables of decisions at each threshold and of the calibration."""
     at = (_metrics(f"At threshold {at:g}", metrics) for at, metrics in evaluation.thresholds.items())
     return "".join(at) + _bins(evaluation)
 
 
 def _class_tables(evaluation: ClassEvaluation) -> str:
-    """Each class, and which class is taken for which, where there are not too many."""
+    """Return the tables of the classes and, unless there are too many, of the confusion matrix."""
     rows = [
         [one.name, f"{one.rows:,}", shown(one.precision), shown(one.recall), f"{one.f_score:.4f}"]
         for one in evaluation.by_class
@@ -176,16 +180,19 @@ def _class_tables(evaluation: ClassEvaluation) -> str:
 
 
 def _metrics(caption: str, metrics: dict[str, Metric]) -> str:
+    """Return a table of metrics."""
     rows = [[name, *_cells(metric)] for name, metric in metrics.items()]
     return table(caption, ("metric", "value", INTERVAL, "baseline"), rows)
 
 
 def _cells(metric: Metric) -> list[str]:
+    """Return value, interval and baseline as cells."""
     value, _, ends = shown(metric).partition(" (")
     return [value, ends.removesuffix(")"), "–" if metric.baseline is None else f"{metric.baseline:.4g}"]
 
 
 def _bins(evaluation: Evaluation) -> str:
+    """Return the table of calibration bins, empty without calibration."""
     if evaluation.calibration is None:
         return ""
     rows = [
@@ -202,6 +209,7 @@ def _bins(evaluation: Evaluation) -> str:
 
 
 def _slice_table(evaluation: Evaluation | ClassEvaluation) -> str:
+    """Return the table of slices, empty without slices."""
     if not evaluation.slices:
         return ""
     names = list(dict.fromkeys(name for *_, metrics in evaluation.slices for name in metrics))

@@ -1,4 +1,4 @@
-"""A figure of a report: what is drawn, in words and as numbers."""
+"""A figure of a report, in words and as numbers."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from ftprl.runlog.reader import Point, Receipt, RunLog
 from ftprl.runlog.yardstick import better
 
 _NOTHING = "no progress has been logged yet."
-_FEW = 20  # rows: with fewer, the share of positives means little
+_FEW = 20  # rows: with fewer, the share of positives is unreliable
 
 
 def figures(log: RunLog) -> list[Figure]:
-    """All figures in the order of the page."""
+    """Return all figures in the order of the page."""
     return [
         _loss(log),
         _floor(log),
@@ -36,12 +36,12 @@ def figures(log: RunLog) -> list[Figure]:
 
 
 def _has_numbers(log: RunLog) -> bool:
-    """Whether labels are numbers rather than classes."""
+    """Return True if labels are numbers rather than classes."""
     return log.loss in LOSSES and not LOSSES[log.loss].is_classification
 
 
 def _meaning(log: RunLog) -> str:
-    """What the losses of rows that are predicted before they are learned estimate."""
+    """Return a sentence on what the progressive losses of this run estimate."""
     if log.end.get("sample") is not None:
         return (
             ". More rows came than wait in memory, so most were learned in the order of the data; the rows learned"
@@ -53,6 +53,7 @@ def _meaning(log: RunLog) -> str:
 
 
 def _loss(log: RunLog) -> Figure:
+    """Return the progressive loss and its baseline."""
     name, title = "loss", "Progressive loss"
     panel = plots.loss(log)
     if panel is None:
@@ -83,7 +84,7 @@ def _loss(log: RunLog) -> Figure:
 
 
 def _baseline(log: RunLog) -> str:
-    """What the dashed line is, and how far the model is below it."""
+    """Return a sentence that explains the baseline and by how much the model is better."""
     what = sentences.baseline(log) or "each row predicted from the labels before it"
     text = f"The dashed line is the baseline: {what}, without any feature."
     gain = None if log.first_pass is None else log.first_pass.improvement
@@ -92,14 +93,21 @@ def _baseline(log: RunLog) -> str:
 
 
 def _again(log: RunLog) -> str:
+    """Return a note on later passes, if there are any."""
     return " From the second pass on the rows had been learned before." if log.has_later_passes else ""
 
 
 def _percent(value: float | None) -> str:
+    """Return a percentage, or a dash if it is unknown.
+
+    >>> _percent(12.34), _percent(None)
+    ('12.3 %', '–')
+    """
     return "–" if value is None else f"{value:.1f} %"
 
 
 def _floor(log: RunLog) -> Figure:
+    """Return the loss of the run beside the floor of all fixed weights."""
     name, title = "floor", "The run against all fixed weights"
     curve = log.floor
     if curve is None:
@@ -124,6 +132,7 @@ def _floor(log: RunLog) -> Figure:
 
 
 def _regret(log: RunLog) -> Figure:
+    """Return the regret and its bounds."""
     name, title = "regret", "Regret and its bounds"
     panel = plots.regret(log)
     if panel is None:
@@ -143,6 +152,7 @@ def _regret(log: RunLog) -> Figure:
 
 
 def _scales(log: RunLog) -> Figure:
+    """Return the weights of the scales in the mixture."""
     name, title = "scales", "Weights of the scales"
     points = [p for p in log.points if p.weights]
     names = _in_order(points)
@@ -151,7 +161,7 @@ def _scales(log: RunLog) -> Figure:
         return Figure(name, title, reason)
     scales = [n for n in names if n[0].isdigit()]
     shades = {n: round(i * (len(RAMP) - 1) / max(1, len(scales) - 1)) for i, n in enumerate(scales)}
-    ends = points if len(points) > 1 else points * 2  # an area needs two
+    ends = points if len(points) > 1 else points * 2  # an area needs two points
     rows = [p.rows for p in points] if len(points) > 1 else [points[0].rows, 2 * points[0].rows]
     panel = Panel(
         title,
@@ -177,9 +187,10 @@ def _scales(log: RunLog) -> Figure:
 
 
 def _in_order(points: Sequence[Point]) -> list[str]:
-    """Every name that had a weight: scales by size, then the others."""
+    """Return every name that had a weight: scales by size, then the other experts."""
 
     def rank(name: str) -> tuple[float, str]:
+        """Return the sort key of a name."""
         try:
             size = float(name)
         except ValueError:
@@ -190,14 +201,17 @@ def _in_order(points: Sequence[Point]) -> list[str]:
 
 
 def _weight(value: float | None) -> str:
+    """Return a weight with four decimals, or a dash if it is unknown."""
     return "–" if value is None else f"{value:.4f}"
 
 
 def _over_classes(log: RunLog) -> str:
+    """Return a note for losses of several classes."""
     return ", over all classes" if log.loss in LOSSES and LOSSES[log.loss].has_classes else ""
 
 
 def _calibration(log: RunLog) -> Figure:
+    """Return the calibration of predicted probabilities."""
     name, title = "calibration", "Calibration"
     bins = log.calibration
     if not bins:
@@ -246,6 +260,7 @@ def _calibration(log: RunLog) -> Figure:
 
 
 def _speed(log: RunLog) -> Figure:
+    """Return rows per second over time."""
     name, title = "speed", "Speed"
     steps = _steps(log)
     if len(steps) < 2:
@@ -277,7 +292,7 @@ def _speed(log: RunLog) -> Figure:
 
 
 def _steps(log: RunLog) -> list[tuple[float, int, float]]:
-    """Seconds, rows and speed at points at least a hundredth of the whole time apart."""
+    """Return (seconds, rows, rows per second) at points at least a hundredth of the whole time apart."""
     steps: list[tuple[float, int, float]] = []
     before: Point | None = None
     least = max(log.seconds / 100.0, 1e-3)
@@ -291,6 +306,7 @@ def _steps(log: RunLog) -> list[tuple[float, int, float]]:
 
 
 def _coordinates(log: RunLog) -> Figure:
+    """Return the share of each group of features in the regret or its best bound."""
     groups = [g for g in log.coordinates if "post_hoc" in g or "regret" in g]
     # Only the log loss has a best bound in hindsight: other losses count gradients in the unit of the labels.
     key = "regret" if groups and not any("post_hoc" in g for g in groups) else "post_hoc"
@@ -332,7 +348,7 @@ def _coordinates(log: RunLog) -> Figure:
 
 
 def _of_groups(key: str, largest: float, where: str) -> str:
-    """What the groups are shares of, and whose share is the largest."""
+    """Return a caption for the shares of groups, with the largest one."""
     if key == "post_hoc":
         return (
             "best bound in hindsight, that is, which features make learning expensive. The largest share, "
@@ -345,6 +361,11 @@ def _of_groups(key: str, largest: float, where: str) -> str:
 
 
 def _group(begin: float | None, end: float | None) -> str:
+    """Return the name of a group: the range of rows that its features occur in.
+
+    >>> _group(1, 2), _group(4, 8), _group(None, None)
+    ('1', '4 to 7', 'intercept')
+    """
     if begin is None or end is None:
         return "intercept"
     whole = begin >= 1 and end == int(end)
@@ -352,7 +373,7 @@ def _group(begin: float | None, end: float | None) -> str:
 
 
 def _tick(group: Receipt) -> str:
-    """Where a group starts: powers of two, so that 64k is 65,536."""
+    """Return the start of a group as a tick label, in powers of two, so that 64k is 65,536."""
     begin = group.get("seen_from")
     if begin is None:
         return "all"

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Format numbers for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def count(value: float | None) -> str:
-    """A number of rows or features.
+    """Format a number of rows or features.
 
     >>> count(1234567), count(None), count(0.25)
     ('1,234,567', '–', '0.25')
@@ -17,7 +17,7 @@ def count(value: float | None) -> str:
 
 
 def amount(value: float | None) -> str:
-    """A loss or a bound, with four digits that count.
+    """Format a loss or a bound with four significant digits.
 
     >>> amount(437160.24), amount(0.48789), amount(15.25), amount(-3e-9), amount(0.0)
     ('437,160', '0.4879', '15.25', '-3e-09', '0')
@@ -33,7 +33,7 @@ def amount(value: float | None) -> str:
 
 
 def headline(value: float | None) -> str:
-    """The same in large letters, which have no room for more than eight digits.
+    """Format a number in large letters, which have room for at most eight digits.
 
     >>> headline(15.25), headline(59475.2), headline(1_776_265_535.0)
     ('15.25', '59,475', '1.776e+09')
@@ -42,7 +42,7 @@ def headline(value: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent.
+    """Format a share in percent.
 
     >>> percent(0.0209), percent(0.3), percent(0.00001)
     ('2.1 %', '30 %', '0.001 %')
@@ -52,7 +52,7 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time.
+    """Format a duration.
 
     >>> duration(0.0123), duration(75.3), duration(7500)
     ('0.01 s', '1 min 15 s', '2 h 5 min')

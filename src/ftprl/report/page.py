@@ -28,7 +28,7 @@ PARTS = ("head", "figures", "receipt", "settings", "events")
 
 
 def page(events: Iterable[Event], name: str, *, nonce: str | None = None) -> str:
-    """The report as HTML; with a `nonce` the page asks its server for updates."""
+    """Return the report as HTML; with a `nonce` the page asks its server for updates."""
     log = RunLog.from_events(events)
     inside = "".join(tag("section", part, id=key) for key, part in parts(log, name).items())
     return frame(inside, name, nonce)
@@ -37,9 +37,10 @@ def page(events: Iterable[Event], name: str, *, nonce: str | None = None) -> str
 def parts(
     log: RunLog, name: str, cache: dict[str, tuple[str, str]] | None = None, *, prefix: str = ""
 ) -> dict[str, str]:
-    """The inner HTML of each section; a `cache` keeps the pictures, so that only what has changed is drawn again.
+    """Return the inner HTML of each section.
 
-    With a `prefix` all ids begin with it: several runs fit into one page.
+    A `cache` keeps pictures, so that only changed ones are drawn again. With a `prefix` all ids begin with it, so that
+    several runs fit into one page.
     """
     named = [replace(figure, name=prefix + figure.name) for figure in figures(log)]
     return {
@@ -52,7 +53,7 @@ def parts(
 
 
 def frame(inside: str, name: str, nonce: str | None = None, made_from: str = "the events of the run") -> str:
-    """The page around its sections."""
+    """Return the page around its sections."""
     style = draw.SCHEMES + (_HERE / "page.css").read_text("utf-8")
     script = ""
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -74,6 +75,7 @@ def frame(inside: str, name: str, nonce: str | None = None, made_from: str = "th
 
 
 def _head(log: RunLog, name: str) -> str:
+    """Return the title, the state of the run and the main numbers."""
     word, sentence = sentences.status(log)
     return (
         tag("h1", esc(os.path.basename(name) or name), " ", tag("span", word, class_=f"badge {word}"))
@@ -85,14 +87,14 @@ def _head(log: RunLog, name: str) -> str:
 
 
 def _answers(log: RunLog) -> str:
-    """The four questions; a receipt whose numbers contradict each other comes first."""
+    """Return the questions and answers; if numbers of the receipt contradict each other, that comes first."""
     wrong = tag("p", esc(sentences.verdict(log)), class_="verdict bad") if sentences.inconsistent(log) else ""
     entries = [tag("div", tag("dt", esc(a.question)), tag("dd", esc(a.answer))) for a in sentences.answers(log)]
     return wrong + (tag("dl", *entries, class_="answers") if entries else "")
 
 
 def _tiles(log: RunLog) -> list[str]:
-    """The main numbers, each with its yardstick."""
+    """Return the main numbers, each beside its baseline."""
     first, held = log.first_pass, log.held_out
     tiles = [
         _tile("rows", count(log.rows), f"in {duration(log.seconds)}"),
@@ -119,7 +121,7 @@ def _tiles(log: RunLog) -> list[str]:
 
 
 def _saved_model(log: RunLog) -> list[str]:
-    """How the model predicts while it does not learn, and the rows that were learned last, where they are known."""
+    """Return the losses of the saved model on rows it was measured on, if there are any."""
     tiles = []
     for key in ("check", "sample"):
         known = log.end.get(key)
@@ -136,11 +138,13 @@ def _saved_model(log: RunLog) -> list[str]:
 
 
 def _tile(label: str, value: str, note: str) -> str:
+    """Return one number with its label and a note."""
     name, explanation = tag("span", esc(label), class_="label"), tag("span", esc(note), class_="note")
     return tag("div", name, tag("strong", esc(value)), explanation, class_="tile")
 
 
 def _figures(all_figures: Sequence[Figure], cache: dict[str, tuple[str, str]]) -> str:
+    """Return the figures, and the reasons for missing ones."""
     cards = [figure_card(figure, figure.panel, cache) for figure in all_figures if figure.panel is not None]
     missing = [tag("li", tag("b", esc(f.title)), ": ", esc(f.caption)) for f in all_figures if f.panel is None]
     left_out = tag("div", tag("h2", "Not shown"), tag("ul", *missing), class_="missing") if missing else ""
@@ -148,7 +152,7 @@ def _figures(all_figures: Sequence[Figure], cache: dict[str, tuple[str, str]]) -
 
 
 def figure_card(figure: Figure, panel: draw.Panel, cache: dict[str, tuple[str, str]] | None = None) -> str:
-    """A figure with its caption and its numbers."""
+    """Return a figure with its caption and its numbers."""
     cache = {} if cache is None else cache
     key = repr((figure.caption, panel))
     if cache.get(figure.name, ("", ""))[0] != key:
@@ -160,6 +164,7 @@ def figure_card(figure: Figure, panel: draw.Panel, cache: dict[str, tuple[str, s
 
 
 def _receipt(log: RunLog, prefix: str) -> str:
+    """Return the details of the receipt."""
     paragraphs = sentences.receipt(log)
     title = tag("h2", "Details of the receipt")
     if not paragraphs:
@@ -178,19 +183,21 @@ def _receipt(log: RunLog, prefix: str) -> str:
 
 
 def _settings(log: RunLog) -> str:
+    """Return the table of settings."""
     rows = settings(log)
     inside = facts("Settings of the run", rows) if rows else tag("p", "The events have no settings.")
     return tag("h2", "Settings") + inside
 
 
 def _events(log: RunLog) -> str:
+    """Return the table of events."""
     rows = sentences.timeline(log)
     inside = facts("Events by row number", rows) if rows else tag("p", "No event has been logged yet.")
     return tag("h2", "Events") + inside
 
 
 def picture(events: Iterable[Event], form: Literal["png", "svg"], name: str = "") -> bytes:
-    """All figures of a run in one picture."""
+    """Return all figures of a run in one picture; raise InvalidInput if there are none."""
     log = RunLog.from_events(events)
     some = [figure for figure in figures(log) if figure.panel is not None]
     if not some:

@@ -1,4 +1,4 @@
-"""The figures of a regression run: predicted against actual, and the residuals by prediction and by size."""
+"""The figures of a regression run: predicted against actual values, and residuals by prediction and by size."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ftprl.report.figure import Cells, Figure
 from ftprl.report.numbers import amount, count, percent
 from ftprl.runlog.reader import RunLog
 
-_FEW = 20.0  # rows: with fewer, a mean says little
+_FEW = 20.0  # rows: with fewer, a mean is unreliable
 PREDICTED, RESIDUALS, DISTRIBUTION = "Predicted against actual", "Residuals by prediction", "Distribution of residuals"
 _HEAD = ("mean prediction", "mean label", "mean residual", "standard deviation", "rows")
 
 
 def regression(log: RunLog) -> list[Figure]:
-    """Figures that a run with labels that are numbers has instead of a calibration."""
+    """Return the figures that replace the calibration for numeric labels."""
     summary = log.residuals
     if summary is None:
         reason = "the events have no residuals."
@@ -25,12 +25,13 @@ def regression(log: RunLog) -> list[Figure]:
 
 
 def errors(summary: ResidualSummary) -> str:
-    """The root mean squared error beside that of the mean label."""
+    """Return the root mean squared error beside the error of predicting the mean label."""
     text = f"RMSE {amount(summary.rmse)}; always predicting the mean label, {amount(summary.label_deviation)}"
     return text if summary.r2 is None else f"{text}, so R² is {summary.r2:.3f}"
 
 
 def _rows(summary: ResidualSummary) -> Cells:
+    """Return the rows of the table of residuals."""
     return [
         (amount(g.prediction), amount(g.label), amount(g.label - g.prediction), amount(g.deviation), count(g.weight))
         for g in summary.groups
@@ -38,6 +39,7 @@ def _rows(summary: ResidualSummary) -> Cells:
 
 
 def _predicted(summary: ResidualSummary) -> Figure:
+    """Return mean labels against mean predictions."""
     groups = [g for g in summary.groups if g.weight >= _FEW] or list(summary.groups)
     x, y = [g.prediction for g in groups], [g.label for g in groups]
     low, high = ([g.label + side * g.deviation for g in groups] for side in (-1.0, 1.0))
@@ -62,6 +64,7 @@ def _predicted(summary: ResidualSummary) -> Figure:
 
 
 def _residuals(summary: ResidualSummary) -> Figure:
+    """Return mean residuals by prediction."""
     groups = [g for g in summary.groups if g.weight >= _FEW] or list(summary.groups)
     x, y = [g.prediction for g in groups], [g.label - g.prediction for g in groups]
     low, high = ([r + side * g.deviation for r, g in zip(y, groups, strict=True)] for side in (-1.0, 1.0))
@@ -87,6 +90,7 @@ def _residuals(summary: ResidualSummary) -> Figure:
 
 
 def _distribution(summary: ResidualSummary) -> Figure:
+    """Return the distribution of residuals."""
     edges = summary.edges
     width = edges[1] - edges[0]
     middles = [0.5 * (a + b) for a, b in pairwise(edges)]

@@ -22,7 +22,7 @@ _ORDER = ("regret", "tight", "bound", "theorem")
 
 
 def answers(log: RunLog) -> list[Answer]:
-    """The four questions, each with its answer."""
+    """Return the questions about a run, each with its answer."""
     first, loss, again = log.first_pass, LOSSES.get(log.loss), log.has_later_passes
     listed = []
     order, sample = log.settings.get("order"), log.end.get("sample")
@@ -51,20 +51,21 @@ def answers(log: RunLog) -> list[Answer]:
 
 
 def _tau(log: RunLog) -> float:
+    """Return the quantile of the quantile loss, 0.5 by default."""
     spec = log.settings.get("spec")
     tau = number(spec.get("tau")) if isinstance(spec, Mapping) else None
     return tau if tau is not None and 0.0 < tau < 1.0 else 0.5
 
 
 def no_receipt(log: RunLog) -> str:
-    """Why there is no receipt."""
+    """Return the reason why there is no receipt."""
     if log.keeps_receipt:
         return "the receipt comes with the first progress event."
     return "this run kept no receipt." if log.keeps_receipt is False else "the events of this run have no receipt."
 
 
 def inconsistent(log: RunLog) -> tuple[str, str] | None:
-    """Two neighbours of regret <= tight <= bound <= theorem that are not in order, beyond rounding."""
+    """Return two neighbours of regret <= tight <= bound <= theorem that violate this order beyond rounding, or None."""
     keys = [key for key in _ORDER if key in log.receipt]
     r = log.receipt
     tolerance = 1e-6 * (1.0 + max((abs(r[key]) for key in keys), default=0.0))
@@ -72,7 +73,7 @@ def inconsistent(log: RunLog) -> tuple[str, str] | None:
 
 
 def verdict(log: RunLog) -> str:
-    """The receipt in one sentence."""
+    """Return the receipt in one sentence."""
     r = log.receipt
     if "regret" not in r or "bound" not in r:
         return f"The regret against fixed weights is not known: {no_receipt(log)}"
@@ -97,11 +98,12 @@ def verdict(log: RunLog) -> str:
 
 
 def _moment(log: RunLog) -> str:
+    """Return the word for the model's state: "final" if the run is finished, else "present"."""
     return "final" if log.status == "finished" else "present"
 
 
 def baseline(log: RunLog) -> str:
-    """What the baseline is; empty for a loss that is not known."""
+    """Return a description of the baseline; empty for an unknown loss."""
     loss = LOSSES.get(log.loss)
     if loss is None:
         return ""
@@ -109,13 +111,13 @@ def baseline(log: RunLog) -> str:
 
 
 def warnings(log: RunLog) -> list[str]:
-    """The warnings of a run that is over, as sentences."""
+    """Return the warnings of a finished run as sentences."""
     texts = [text for text in log.end.get("warnings") or () if isinstance(text, str) and text]
     return [f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in texts]
 
 
 def meaning(log: RunLog, point: Point | None) -> str:
-    """A mean loss in units that mean something, beside the baseline’s."""
+    """Return a mean loss in meaningful units, beside the baseline’s."""
     loss = LOSSES.get(log.loss)
     if loss is None or point is None or point.loss is None:
         return ""
@@ -138,14 +140,14 @@ SAVED = {
 
 
 def against_baseline(loss: float | None, baseline: float | None, improvement: float | None) -> str:
-    """The yardstick of a mean loss: the baseline’s, and by how much the model is better; empty without one."""
+    """Return the baseline of a mean loss and by how much the model is better; empty without a baseline."""
     if loss is None or baseline is None:
         return ""
     return f"baseline {amount(baseline)}" + ("" if improvement is None else f", {better(improvement)}")
 
 
 def receipt(log: RunLog) -> list[tuple[str, str]]:
-    """The receipt as headed paragraphs."""
+    """Return the receipt as paragraphs with headings."""
     r = log.receipt
     if "regret" not in r or "bound" not in r:
         return []
@@ -161,11 +163,13 @@ def receipt(log: RunLog) -> list[tuple[str, str]]:
 
 
 def _per_row(log: RunLog, key: str) -> str:
+    """Return a number of the receipt per row."""
     weight = log.receipt.get("weight", 0.0)
     return f", {amount(log.receipt[key] / weight)} per row" if weight > 0 else ""
 
 
 def _loss(log: RunLog) -> str:
+    """Return the paragraph about the loss."""
     r = log.receipt
     if "loss" not in r:
         return "Every row was predicted before it was learned."
@@ -185,6 +189,7 @@ def _loss(log: RunLog) -> str:
 
 
 def _compared(log: RunLog) -> str:
+    """Return the paragraph about the weights that the regret compares with."""
     several = " (those of its leading scale)" if _mixed(log) else ""
     return (
         f"The model’s own last weights{several}, fixed from the first row on. They were not known before the rows had "
@@ -193,6 +198,7 @@ def _compared(log: RunLog) -> str:
 
 
 def _regret(log: RunLog) -> str:
+    """Return the paragraph about the regret."""
     r = log.receipt
     if r["regret"] <= 0.0:
         text = f"None: the fixed weights would have had at least {amount(-r['regret'])} more loss than the run."
@@ -215,15 +221,17 @@ def _regret(log: RunLog) -> str:
 
 
 def _mixed(log: RunLog) -> bool:
-    """Whether several scales were learned side by side."""
+    """Return True if several scales were learned side by side."""
     return any(p.weights for p in log.points)
 
 
 def _scale(r: Receipt) -> str:
+    """Return the scale of the receipt."""
     return f", {r['scale']:g}" if "scale" in r else ""
 
 
 def _bound(log: RunLog) -> str:
+    """Return the paragraph about the bound."""
     r = log.receipt
     wrong = inconsistent(log)
     if wrong is not None:
@@ -241,6 +249,7 @@ def _bound(log: RunLog) -> str:
 
 
 def _hindsight(log: RunLog) -> str:
+    """Return the paragraph about the best bound in hindsight."""
     r = log.receipt
     text = (
         "The best per-coordinate learning rates, chosen with all rows known in advance, would have had a bound of "
@@ -261,12 +270,13 @@ def _hindsight(log: RunLog) -> str:
 
 
 def _below(r: Receipt) -> str:
+    """Return a note for a ratio below 1."""
     text = ", below 1 because it depends on the actual predictions and not on the worst case"
     return text if r["ratio"] < 1.0 else ""
 
 
 def status(log: RunLog) -> tuple[str, str]:
-    """One word for the badge, and a sentence."""
+    """Return one word for the badge, and a sentence."""
     rows = f"{count(log.rows)} row{'s' if log.rows != 1 else ''}"
     return {
         "waiting": ("waiting", "No event has been logged yet."),
@@ -278,9 +288,9 @@ def status(log: RunLog) -> tuple[str, str]:
 
 
 def timeline(log: RunLog) -> Sequence[tuple[str, str, str]]:
-    """All events but progress: rows, kind and description; checkpoints in a row are one line.
+    """Return (rows, kind, description) of all events except progress; consecutive checkpoints are one line.
 
-    Of very many events some are shown.
+    Of very many events only some are returned.
     """
     lines: list[tuple[str, str, str]] = []
     saved = 0
@@ -294,6 +304,7 @@ def timeline(log: RunLog) -> Sequence[tuple[str, str, str]]:
 
 
 def _description(event: dict[str, object], saved: int) -> str:
+    """Return the description of an event."""
     kind = event["event"]
     if kind == "checkpoint":
         return (
@@ -311,7 +322,7 @@ def _description(event: dict[str, object], saved: int) -> str:
 
 
 def _losses(event: dict[str, object]) -> str:
-    """The losses of the end of a pass, or of the run, with their baselines."""
+    """Return the losses at the end of a pass or of the run, with their baselines."""
     parts = []
     later = event["event"] == "pass" and event.get("pass") != 1
     for prefix, name in (("", "loss"), ("holdout_", "holdout")):
@@ -332,4 +343,5 @@ def _losses(event: dict[str, object]) -> str:
 
 
 def _list(value: object) -> str:
+    """Return the entries of a list, or "none"."""
     return ", ".join(map(str, value)) if isinstance(value, list) and value else "none"

@@ -1,4 +1,4 @@
-"""The live report of a run: a small server for this machine only, which reads one file and serves no other."""
+"""The live report of a run: a small server for this machine only, which reads one events file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _TIMEOUT = 10.0  # seconds for a request to arrive
 
 @final
 class LivePage:
-    """The sections of the page, made again when the file has changed."""
+    """The sections of the page, rebuilt when the file has changed."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._lock = threading.Lock()  # one drawing for all requests
+        self._lock = threading.Lock()  # one drawing serves all requests
         self._drawn_version: object = None
         self._content: dict[str, Any] = {}
         self._count = 0
@@ -36,7 +36,7 @@ class LivePage:
         self._session = secrets.token_hex(4)
 
     def content(self) -> dict[str, Any]:
-        """What the page shows now; `version` changes with it."""
+        """Return the current content of the page, with a `version` that changes when the content does."""
         with self._lock:
             version = self._file_version()
             if version != self._drawn_version or not self._content:
@@ -46,6 +46,7 @@ class LivePage:
             return self._content
 
     def _file_version(self) -> object:
+        """Return a value that changes when the file does."""
         try:
             stat = os.stat(self.path)
         except OSError:
@@ -53,6 +54,7 @@ class LivePage:
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def _draw(self) -> dict[str, Any]:
+        """Read the file and build the sections."""
         name = os.path.basename(self.path)
         problem = ""
         try:
@@ -76,20 +78,24 @@ class LivePage:
 
 
 class _Server(ThreadingHTTPServer):
+    """The HTTP server of one page."""
+
     daemon_threads = True
     page: LivePage
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that closed the connection is no error."""
+        """Ignore errors of a connection, such as a browser that closed it."""
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """The handler of one request."""
+
     server: _Server
     server_version, sys_version = "ftprl", ""
     timeout = _TIMEOUT
 
     def do_GET(self) -> None:
-        """The page, its updates, or nothing."""
+        """Send the page, its updates, or an error."""
         if not self._is_for_us():
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"this server answers to its own address only\n")
             return
@@ -102,11 +108,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is / and nothing else\n")
 
     def _is_for_us(self) -> bool:
-        """A page of another site that has its name point here (DNS rebinding) still sends its own name."""
+        """Return True if the request is for this server's own address.
+
+        A page of another site whose name points here (DNS rebinding) still sends its own name.
+        """
         port = self.server.server_address[1]
         return self.headers.get_all("Host", []) in ([f"{HOST}:{port}"], [f"localhost:{port}"])
 
     def _page(self) -> None:
+        """Send the page."""
         nonce = secrets.token_urlsafe(16)
         sections = self.server.page.content()["parts"]
         inside = "".join(tag("section", html, id=key) for key, html in sections.items())
@@ -120,6 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _data(self, since: str) -> None:
+        """Send the content if it is newer than `since`."""
         content = self.server.page.content()
         if since == content["version"]:
             self._send(HTTPStatus.NO_CONTENT, "application/json", b"")
@@ -127,6 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, "application/json", json.dumps(content).replace("<", "\\u003c").encode("ascii"))
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, *more: tuple[str, str]) -> None:
+        """Send a response."""
         self.send_response(status)
         for name, value in (
             ("Content-Type", kind),
@@ -144,12 +156,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """A server for one user keeps no log."""
+        """Log nothing: the server has one user."""
 
 
 @final
 class Watch:
-    """A server that shows the run of an events file: `url` is where, `run` serves until it is interrupted."""
+    """A server that shows the run of an events file; `url` is its address, `run` serves until it is interrupted."""
 
     def __init__(self, path: str | os.PathLike[str], port: int = 0) -> None:
         if os.path.isdir(path):
@@ -164,11 +176,11 @@ class Watch:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Return the address of the page."""
         return f"http://{HOST}:{self._server.server_address[1]}/"
 
     def run(self) -> None:
-        """Serve until `stop`, or until an interrupt."""
+        """Serve until `stop` is called, or until an interrupt."""
         try:
             self._server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:

@@ -49,7 +49,7 @@ _HIDDEN = ("event", "rows", "pass", "seconds", "spec", "data", "columns", "profi
 
 
 def settings(log: RunLog) -> list[tuple[str, str, str]]:
-    """Name, value and description of each setting."""
+    """Return name, value and description of each setting."""
     first = log.settings
     data = first.get("data") if isinstance(first.get("data"), Mapping) else {}
     spec = first.get("spec") if isinstance(first.get("spec"), Mapping) else {}
@@ -64,6 +64,7 @@ def settings(log: RunLog) -> list[tuple[str, str, str]]:
 
 
 def _columns(columns: Any, profile: Any) -> list[tuple[str, str, str]]:
+    """Return the settings of the columns."""
     if not isinstance(columns, Mapping):
         return []
     if isinstance(profile, list) and profile:
@@ -77,7 +78,7 @@ def _columns(columns: Any, profile: Any) -> list[tuple[str, str, str]]:
 
 
 def _profiled(column: Mapping[str, Any]) -> tuple[str, str, str]:
-    """A column: its kind and a value or the range of its values, and what the first rows say of it."""
+    """Return a column's name, its kind with an example, and what the first rows show about it."""
     counts = f"{_value(column.get('distinct'))} distinct, {_value(column.get('missing'))} missing in the first rows"
     features = f"; features: {column['features']}" if column.get("features") not in (None, "-") else ""
     advice = f"; {column['advice']}" if column.get("advice") else ""
@@ -85,6 +86,11 @@ def _profiled(column: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _value(value: Any) -> str:
+    """Return a setting's value as text.
+
+    >>> _value([1, 2.5]), _value(1_000_000), _value(True)
+    ('1, 2.5', '1,000,000', 'yes')
+    """
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, list):

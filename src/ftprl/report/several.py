@@ -1,4 +1,4 @@
-"""Several runs in one report: their numbers in one table, their losses in one picture, then each run by itself."""
+"""Several runs in one report: one table of numbers, one picture of losses, then each run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEAD = ("run", "rows", "loss per row", "baseline", "better", "beaten length", "
 
 
 def page_of_several(runs: Sequence[tuple[str, Iterable[Event]]]) -> str:
-    """The report of several runs as one HTML page; `runs` are their names and events."""
+    """Return the report of several runs as one HTML page; `runs` are their names and events."""
     names = distinct_names([name for name, _ in runs])
     logs = dict(zip(names, (RunLog.from_events(events) for _, events in runs), strict=True))
     title = " and ".join(names)
@@ -33,7 +33,7 @@ def page_of_several(runs: Sequence[tuple[str, Iterable[Event]]]) -> str:
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """Short names of files that are all different.
+    """Return short names of files that are all different.
 
     >>> distinct_names(["a/run.jsonl", "b/run.jsonl"]), distinct_names(["x", "x"])
     (['a/run.jsonl', 'b/run.jsonl'], ['x (1)', 'x (2)'])
@@ -47,12 +47,14 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
 
 
 def _head(logs: dict[str, RunLog]) -> str:
+    """Return the table of all runs."""
     rows = [_row(name, log) for name, log in logs.items()]
     title = tag("h1", esc(f"{len(logs)} runs"))
     return title + tag("div", table("The runs", _HEAD, rows), class_="card")
 
 
 def _row(name: str, log: RunLog) -> Sequence[str]:
+    """Return a run's row of the table."""
     first = log.first_pass
     gain = None if first is None else first.improvement
     beaten = None if log.floor is None else log.floor.beaten_length
@@ -68,6 +70,7 @@ def _row(name: str, log: RunLog) -> Sequence[str]:
 
 
 def _losses(logs: dict[str, RunLog]) -> str:
+    """Return the losses of all runs in one picture."""
     lines: list[Series] = []
     for number, (name, log) in enumerate(logs.items()):
         panel = plots.loss(log)
@@ -90,4 +93,5 @@ def _losses(logs: dict[str, RunLog]) -> str:
 
 
 def _limits(logs: dict[str, RunLog]) -> tuple[float, float] | None:
+    """Return limits of the loss that suit all runs."""
     return plots.limits([v for log in logs.values() for p in log.points if p.rows >= 32 for v in (p.loss, p.baseline)])

@@ -1,4 +1,4 @@
-"""The four questions about a run, each with its answer in one sentence."""
+"""Four questions about a run, each answered in one sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class Answer(NamedTuple):
 
 
 def rows_of(order: str | None, *, again: bool = False, drawn: int | None = None) -> str:
-    """Which rows a loss is about: those of the first pass if there were later ones (`again`), or those learned last.
+    """Return a phrase for the rows that a loss is about.
+
+    `again` means that later passes followed, so the loss is about the first pass; `drawn` is the number of rows that
+    were drawn at random and learned last.
 
     >>> rows_of("given"), rows_of("random", drawn=358)
     (' while the model went on learning', ' of the 358 that were drawn at random from all and learned last')
@@ -44,9 +47,9 @@ def rows_of(order: str | None, *, again: bool = False, drawn: int | None = None)
 
 
 def guessing(loss: str, mean: float, baseline: float | None, improvement: float | None, rows: str = "") -> Answer:
-    """Whether the predictions are better than those of the baseline, which knows the labels before each row alone.
+    """Answer whether the predictions are better than the baseline's, which uses only the labels before each row.
 
-    `rows` says which rows the numbers are about, as `rows_of` does.
+    `rows` is a phrase for the rows that the numbers are about, as `rows_of` returns it.
 
     >>> guessing("logistic", 0.45, 0.5, 10.0).answer
     'Yes: a log loss of 0.4500 per row, 10.0 % better than guessing the base rate so far, 0.5000.'
@@ -73,20 +76,22 @@ def guessing(loss: str, mean: float, baseline: float | None, improvement: float 
 
 
 def _n(word: str) -> str:
+    """Return "n" before a vowel, to complete the article "a"."""
     return "n" if word[:1].lower() in "aeiou" else ""
 
 
 def _with_root(value: float, root: bool) -> str:
+    """Return a mean loss, with its RMSE if `root`."""
     return f"{_short(value)} (RMSE {_short(root_mean_square(value))})" if root else _short(value)
 
 
 def learning_rate(
     rates: Mapping[str, Any] | None, weight: float, *, again: bool = False, about: str | None = None
 ) -> Answer:
-    """Whether one of the learning rates alone would have had less loss than their mixture, and the guarantee for it.
+    """Answer whether a single learning rate would have had less loss than the mixture, with the guarantee for it.
 
-    Both are about the rates that were kept to the end. The numbers are those of all passes; `again` is True if there
-    were several.
+    Question and answer are about the rates that were kept to the end. The numbers are over all passes; `again` is True
+    if there were several.
 
     >>> text = learning_rate({"scale": 0.2, "loss": 8.0, "mixture": 8.0, "dropped_row": 16}, 20.0).answer
     >>> print(text[:27], "...", text[-63:])
@@ -101,7 +106,7 @@ def learning_rate(
     if row or rates.get("dropped"):
         kept, of_those = " that was kept", ", of those that were kept"
     best = f"the best single one (scale {rates['scale']:g}) had a loss of {_short(rates['loss'] / weight)} per row"
-    # A loss that may be below 0, such as Poisson's, has no shares that mean anything.
+    # A loss that may be negative, such as Poisson's, has no meaningful shares.
     by = f"{100.0 * abs(share):.2f} %" if mixture >= 0.0 else _short(abs(saved))
     if abs(share) < _SAME:
         text = f"No{of_those}: {best}, the same as the mixture of all."
@@ -123,10 +128,10 @@ def learning_rate(
 def fixed_weights(
     curve: FloorCurve | None, offset: str = "", *, again: bool = False, about: str | None = None
 ) -> Answer:
-    """Whether weights known from the first row on would have been better; `offset` is what they are added to.
+    """Answer whether weights known from the first row on would have been better; `offset` is what they are added to.
 
-    The curve is that of all passes; `again` is True if there were several. `about` is "given" if the rows were learned
-    in the order of the data, and "drawn" if most of them were: then this is about a model that goes on learning.
+    The curve is over all passes; `again` is True if there were several. `about` is "given" if the rows were learned in
+    the order of the data, and "drawn" if most of them were: then the answer is about a model that goes on learning.
     """
     question = "Would other fixed weights have been better?"
     if curve is None:
@@ -150,10 +155,10 @@ _IF = {
 def tomorrow(
     confidence: Mapping[str, Any] | None, order: str | None = None, check: Mapping[str, Any] | None = None
 ) -> Answer:
-    """What loss to expect of rows to come: for rows in random order ("random") or in their own ("given").
+    """Answer which loss to expect of future rows, in random order ("random") or in the order of the data ("given").
 
-    In their own order that is the loss of a model that goes on learning. A `check` says how the model predicts while it
-    does not learn, as JSON values. With labels that are numbers the interval leaves out the first rows, which settle
+    In the order of the data that is the loss of a model that goes on learning. A `check` measures the model while it
+    does not learn, as JSON values. For numeric labels the interval leaves out the first rows, which are used to choose
     the bound of the losses.
 
     >>> loss = {"mean": 0.453, "lower": 0.449, "upper": 0.457, "level": 0.95}
@@ -187,7 +192,7 @@ def tomorrow(
 
 
 def _less(low: float, high: float) -> str:
-    """An interval of an improvement in words.
+    """Return an interval of an improvement in words.
 
     >>> _less(0.1, 0.2), _less(-0.1, 0.2), _less(-0.2, -0.1)
     ('0.1000 to 0.2000 less', 'between 0.1000 more and 0.2000 less', '0.1000 to 0.2000 more')
@@ -202,6 +207,7 @@ def _less(low: float, high: float) -> str:
 
 
 def _interval(confidence: Mapping[str, Any] | None, name: str) -> tuple[float, float | None, float] | None:
+    """Return (lower, upper, level) of an interval, or None if it is unknown."""
     entry = None if confidence is None else confidence.get(name)
     if not isinstance(entry, Mapping):
         return None
@@ -210,7 +216,7 @@ def _interval(confidence: Mapping[str, Any] | None, name: str) -> tuple[float, f
 
 
 def _of_check(check: Mapping[str, Any]) -> str:
-    """The loss of a check, its interval for rows like these, and the loss of the baseline, as far as they are known."""
+    """Return the loss of a check, with its interval for rows like these and the baseline's loss if known."""
     low, high, baseline = (_number(check.get(key)) for key in ("lower", "upper", "baseline"))
     text = _short(check["loss"])
     if low is not None:
@@ -219,12 +225,13 @@ def _of_check(check: Mapping[str, Any]) -> str:
 
 
 def _number(value: Any) -> float | None:
+    """Return a finite number as a float, None for anything else."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if is_number else None
 
 
 def _cut(entry: Mapping[str, Any]) -> str:
-    """How many losses were cut, and what they would add to the mean.
+    """Return a sentence on how many losses were clipped and what they would add to the mean.
 
     >>> _cut({"cut_rows": 3, "rows": 4000, "bound": 16.0, "cut_off": 0.25})
     ' 3 of 4,000 losses were cut (at 16.0000 in the end); in full they add 0.2500 to the mean.'
@@ -237,7 +244,7 @@ def _cut(entry: Mapping[str, Any]) -> str:
 
 
 def _short(value: float) -> str:
-    """A loss of any size with at least three digits.
+    """Return a loss of any size with at least three digits.
 
     >>> _short(0.45), _short(0.000213), _short(7959242.1), _short(3e15)
     ('0.4500', '0.000213', '7,959,242', '3e+15')
@@ -249,4 +256,5 @@ def _short(value: float) -> str:
 
 
 def _small(value: float) -> str:
+    """Return two significant digits."""
     return f"{value:.2g}"

@@ -19,17 +19,17 @@ from ftprl.errors import BadFormat, InvalidInput
 
 Event = dict[str, Any]
 Listener = Callable[[Event], None]
-_LONGEST = 1 << 24  # characters of an event that is read
+_LONGEST = 1 << 24  # characters of the longest event that is read
 _REMEDY = "name a file that train --events wrote"
 
 
 def line(event: Mapping[str, Any]) -> str:
-    """One event as one line of JSON."""
+    """Return one event as one line of JSON."""
     return json.dumps(json_values(event), allow_nan=False)
 
 
 def json_values(value: Any) -> Any:
-    """An event as it is read back from a file: tuples become lists, NaN and infinity become null.
+    """Return an event as it is read back from a file: tuples become lists, NaN and infinity become None.
 
     >>> json_values({"loss": float("nan"), "kept": (1, 2)})
     {'loss': None, 'kept': [1, 2]}
@@ -43,7 +43,7 @@ def json_values(value: Any) -> Any:
 
 @final
 class Writer:
-    """Writes events to a file, each flushed before the next, so that a reader sees them while the run goes on."""
+    """A writer of events to a file, each flushed before the next, so that readers see them during the run."""
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool = False) -> None:
         self._path = os.fspath(path)
@@ -61,7 +61,7 @@ class Writer:
         self._file: IO[str] = os.fdopen(handle, "w", encoding="utf-8")
 
     def _start(self, handle: int, append: bool) -> None:
-        """Lock a file, and only then cut it: to nothing, or where a new line begins."""
+        """Lock a file, and only then truncate it, to nothing or to its complete lines."""
         if stat.S_ISREG(os.fstat(handle).st_mode):
             lock_file(handle, "events=", self._path)
             os.ftruncate(handle, _complete_lines(self._path) if append else 0)
@@ -84,13 +84,16 @@ class Writer:
 
 
 def _complete_lines(path: str | os.PathLike[str]) -> int:
-    """The length of a file without its last line if a killed process left that incomplete."""
+    """Return the length of a file without an incomplete last line, which a killed process leaves."""
     with open(path, "rb") as file:
         return file.read().rfind(b"\n") + 1
 
 
 def read_events(path: str | os.PathLike[str]) -> list[Event]:
-    """The events of a file; an incomplete last line is left out."""
+    """Return the events of a file, without an incomplete last line.
+
+    Raises BadFormat if the file contains anything else.
+    """
     events: list[Event] = []
     with open(path, encoding="utf-8", errors="replace") as file:  # any file may be named by mistake
         for number, text in enumerate(iter(lambda: file.readline(_LONGEST), ""), 1):

@@ -1,4 +1,4 @@
-"""The floor curve: a loss that no fixed weights up to a given length can be below, as data and in words."""
+"""The floor curve, a lower bound on the loss of all fixed weights up to a length, as data and in words."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ftprl.errors import InvalidInput
 
 Norm = Literal["1", "2", "inf"]
 NORMS: tuple[Norm, ...] = ("1", "2", "inf")
-MOST = 0.10  # how much better than the run, at most, weights of the longest length in the headline may be
-_STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of the lengths that are named
+MOST = 0.10  # largest possible improvement of weights of the longest length in the headline
+_STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # leading digits of named lengths
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class FloorCurve:
-    """A loss that no fixed weights u with length up to L can be below: the largest of some falling lines.
+    """A lower bound on the loss of all fixed weights u with length up to L: the maximum of several falling lines.
 
-    The length is the norm (1, 2 or inf) of all weights times the units of their features, and the intercept, divided by
-    `unit`, that of the labels where weights are in it. A line has the total loss at length 0 and how much of it is lost
-    per unit of length; rounding is already taken off. `least` is the least loss a row can have, if there is one.
+    The length is the norm (1, 2 or inf) of all weights times the units of their features, with the intercept, divided
+    by `unit`, the unit of the labels if weights are measured in it. A line is (total loss at length 0, decrease per
+    unit of length); rounding is already subtracted. `least` is the least loss that a row can have, if there is one.
 
     >>> FloorCurve("2", 50.0, 100.0, 1.0, ((60.0, 4.0), (58.0, 3.0))).at(5.0)
     0.43
@@ -36,7 +36,7 @@ class FloorCurve:
     least: float | None = 0.0
 
     def at(self, length: float) -> float:
-        """The loss per row, or per unit of weight, that no fixed weights up to this length can be below."""
+        """Return a lower bound on the loss per row (per unit of weight) of all fixed weights up to this length."""
         if not 0.0 <= length < math.inf:
             raise InvalidInput(f"length needs a number of at least 0, got {length!r}; pass one.")
         least = -math.inf if self.least is None else self.least
@@ -46,30 +46,42 @@ class FloorCurve:
 
     @property
     def mean(self) -> float:
-        """The run's own loss per row."""
+        """Return the run's own loss per row."""
         return self.loss / self.weight if self.weight else math.nan
 
     @property
     def beaten_length(self) -> float | None:
-        """Up to this length every fixed weight vector is provably no better than the run; None where not even 0 is."""
+        """Return the length up to which no fixed weights are better than the run, provably; None if not even 0 is.
+
+        >>> FloorCurve("2", 50.0, 100.0, 1.0, ((60.0, 4.0),)).beaten_length
+        2.5
+        """
         return self._crossing(self.loss)
 
     @property
     def informative_length(self) -> float | None:
-        """Beyond this length the curve says no more than that losses are not below their least; None for no such."""
+        """Return the length beyond which the curve only states that losses are at least `least`; None if there is
+        none.
+        """
         return None if self.least is None else self._crossing(self.least * self.weight)
 
     def _crossing(self, level: float) -> float | None:
-        """The largest length at which the curve is at least at this total."""
+        """Return the largest length at which the curve is at least at this total."""
         lengths = [_until(start - level, slope) for start, slope in self.lines if start >= level]
         return max(lengths, default=None)
 
     def better(self, length: float) -> float:
-        """At most how much better than the run weights up to this length could have been, as a share of its loss."""
+        """Return the largest possible improvement over the run, as a share of its loss, of weights up to this
+        length.
+        """
         return max(self.mean - self.at(length), 0.0) / self.mean if self.mean > 0.0 else math.inf
 
     def named_lengths(self) -> Iterator[float]:
-        """Round lengths on the informative part of the curve, beyond what was beaten, in rising order."""
+        """Yield round lengths on the informative part of the curve, beyond the beaten length, in rising order.
+
+        >>> list(FloorCurve("2", 50.0, 100.0, 1.0, ((60.0, 4.0),)).named_lengths())[:3]
+        [3.0, 4.0, 5.0]
+        """
         low = self.beaten_length or 0.0
         high = self.informative_length if self.least is not None else 5.0 * (low or 1.0)
         if high is None or not low < high < math.inf:
@@ -80,20 +92,22 @@ class FloorCurve:
             power += 1
 
     def far_length(self) -> float | None:
-        """The longest round length at which no weights could have been more than 10 % better, or else the first."""
+        """Return the longest round length at which no weights improve by more than 10 %, or else the first round
+        length.
+        """
         lengths = list(self.named_lengths())
         near = [a for a in lengths if self.least is not None and self.better(a) <= MOST]
         return near[-1] if near else (lengths[0] if lengths else None)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the curve as JSON values."""
         own = {"norm": self.norm, "loss": self.loss, "weight": self.weight, "unit": self.unit, "least": self.least}
         named = {name: _finite(getattr(self, name)) for name in ("beaten_length", "informative_length")}
         return {**own, "lines": [list(line) for line in self.lines], **named}
 
     @classmethod
     def from_dict(cls, values: Any) -> FloorCurve | None:
-        """What `to_dict` wrote; None for anything else, since events may be of any version."""
+        """Return the curve that `to_dict` wrote; None for anything else, because events may be of any version."""
         try:
             lines = tuple((float(a), float(b)) for a, b in values["lines"])
             norm = next(name for name in NORMS if name == values["norm"])
@@ -106,17 +120,19 @@ class FloorCurve:
 
 
 def _until(height: float, slope: float) -> float:
+    """Return the length at which a line falls to 0."""
     return height / slope if slope > 0.0 else math.inf
 
 
 def _finite(value: float | None) -> float | None:
+    """Return the value, or None if it is not finite."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def headline(curve: FloorCurve) -> str:
-    """What the curve proves, in one or two sentences.
+    r"""Return one or two sentences on what the curve proves.
 
-    >>> print(headline(FloorCurve("2", 50.0, 100.0, 1.0, ((60.0, 4.0), (58.0, 3.0)))).replace("; ", ";\\n"))
+    >>> print(headline(FloorCurve("2", 50.0, 100.0, 1.0, ((60.0, 4.0), (58.0, 3.0)))).replace("; ", ";\n"))
     This run provably beat every fixed linear model of length up to 2.6;
     none of length up to 4 could have been more than 8 % better.
     """
@@ -133,7 +149,7 @@ def headline(curve: FloorCurve) -> str:
 
 
 def nothing_proved(curve: FloorCurve) -> str:
-    """That the curve is nowhere above the least loss there is."""
+    """Return a sentence for a curve that is nowhere above the least possible loss."""
     end = curve.informative_length
     if end:
         return f"Nothing is proved against fixed weights of length {below(end)} or more."
@@ -141,13 +157,14 @@ def nothing_proved(curve: FloorCurve) -> str:
 
 
 def _by_at_most(curve: FloorCurve, length: float) -> str:
-    if curve.least is None or not curve.mean > 0.0:  # such losses may be below 0: no share of them means anything
+    """Return a phrase with the largest possible improvement at a length."""
+    if curve.least is None or not curve.mean > 0.0:  # such losses may be negative: shares of them have no meaning
         return f"had a mean loss more than {above(curve.mean - curve.at(length))} lower than the run"
     return f"been more than {above(100.0 * curve.better(length))} % better"
 
 
 def below(value: float) -> str:
-    """A number to two digits, not rounded up.
+    """Return a number with two digits, rounded down.
 
     >>> below(2.49), below(0.0387), below(173.0)
     ('2.4', '0.038', '170')
@@ -156,7 +173,7 @@ def below(value: float) -> str:
 
 
 def above(value: float) -> str:
-    """A number to two digits, not rounded down.
+    """Return a number with two digits, rounded up.
 
     >>> above(7.01), above(0.0387), above(173.0)
     ('7.1', '0.039', '180')
@@ -165,6 +182,7 @@ def above(value: float) -> str:
 
 
 def _to_two_digits(value: float, whole: Any) -> str:
+    """Return a number rounded to two digits by `whole`."""
     if not 0.0 < value < math.inf:
         return f"{value:g}"
     step = 10.0 ** (math.floor(math.log10(value)) - 1)

@@ -1,4 +1,4 @@
-"""The two curves that every run has: its loss beside the baseline, and its regret under the bounds."""
+"""Plots of a run: its loss beside the baseline, its regret below the bounds, and the floor."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ftprl.losses import LOSSES
 from ftprl.runlog.floor import FloorCurve
 from ftprl.runlog.reader import Point, RunLog
 
-# The numbers of a receipt over the rows: the regret is at most each of the two bounds; the others are the best bounds
-# that learning rates chosen in hindsight would have had.
+# The numbers of a receipt over the rows: the regret is at most each of the two bounds; the other lines are the best
+# bounds of learning rates chosen in hindsight.
 LINES = {
     "regret": "regret (linearised)",
     "bound": "proved bound",
@@ -24,25 +24,30 @@ _CHANGES = {"retire": "scales dropped", "resume": "resumed"}
 
 
 def changes(log: RunLog) -> list[tuple[float, str]]:
-    """Where something changed, for upright lines: a new pass, scales dropped, the run resumed."""
+    """Return (rows, label) of vertical lines where something changed: a new pass, scales dropped, the run resumed."""
     events = [(float(e["rows"]), _CHANGES[e["event"]]) for e in log.other_events if _is_change(e)]
     passes = [(float(p.rows), f"pass {p.pass_number + 1}") for p in log.passes[:-1]]
     return sorted(set(events + passes))
 
 
 def _is_change(event: dict[str, object]) -> bool:
+    """Return True for an event that is drawn as a vertical line."""
     rows = event.get("rows")
     is_count = isinstance(rows, int) and not isinstance(rows, bool) and 0 < rows < 2**62
     return is_count and event["event"] in _CHANGES
 
 
 def span(rows: Sequence[int]) -> tuple[float, float] | None:
-    """The ends of the x axis: a long run is not about its first rows."""
+    """Return the ends of the x axis; a long run is plotted without its first rows.
+
+    >>> span([1, 100]), span([1, 5000])
+    (None, (10.0, 5000.0))
+    """
     return (10.0, float(max(rows))) if rows and max(rows) >= 2000 else None
 
 
 def loss(log: RunLog) -> Panel | None:
-    """The mean loss of each row before it was learned, beside the baseline; None before the first row."""
+    """Return the mean progressive loss beside the baseline; None before the first row."""
     points = [p for p in log.points if p.loss is not None]
     ends = [p for p in log.passes if p.loss is not None]
     if not points and not ends:
@@ -76,9 +81,10 @@ def floor(
     own: float | None = None,
     base: float | None = None,
 ) -> Panel:
-    """What no fixed weights up to a length can be below, under the run's own loss (and the baseline's).
+    """Return the lower bound on the loss of fixed weights by length, below the run's own loss (and the baseline's).
 
-    `points` are the best fixed weights of some lengths, where they were computed; `own` is the length of the model's.
+    `points` are the best fixed weights of some lengths, if they were computed; `own` is the length of the model's
+    weights.
     """
     end = curve.informative_length or 0.0
     far = max([3.0 * (curve.beaten_length or 0.0), *(1.2 * point["length"] for point in points)])
@@ -100,6 +106,7 @@ def floor(
 
 
 def _or_nan(value: float | None) -> float:
+    """Return NaN for None."""
     return math.nan if value is None else value
 
 
@@ -113,7 +120,7 @@ def _by_pass(
     dashed: bool = False,
     thin: bool = False,
 ) -> Series:
-    """A line that is interrupted where a new pass starts."""
+    """Return a line that is interrupted where a new pass starts."""
     x: list[float] = []
     y: list[float] = []
     current = 0
@@ -128,11 +135,12 @@ def _by_pass(
 
 
 def _unit(name: str) -> str:
+    """Return the label of the loss axis."""
     return LOSSES[name].unit if name in LOSSES else "loss"
 
 
 def limits(values: Sequence[float | None], shown: Sequence[float | None] = ()) -> tuple[float, float] | None:
-    """The ends of the y axis, with a margin, without the few largest values unless they are among `shown`."""
+    """Return the ends of the y axis, with a margin, without the few largest values unless they are among `shown`."""
     known = sorted(v for v in values if v is not None and math.isfinite(v))
     if len(known) < 8:
         return None
@@ -143,13 +151,13 @@ def limits(values: Sequence[float | None], shown: Sequence[float | None] = ()) -
 
 
 def receipts(log: RunLog) -> list[Point]:
-    """The points that have a receipt, the end among them."""
+    """Return the points that have a receipt, including the end."""
     points = [p for p in log.points if "regret" in p.receipt or "bound" in p.receipt]
     return points + [p for p in log.ends if p.receipt and p.rows > max((q.rows for q in points), default=0)]
 
 
 def regret(log: RunLog) -> Panel | None:
-    """The regret (linearised) under its bounds; None when no receipt was kept."""
+    """Return the linearised regret below its bounds; None if no receipt was kept."""
     points = receipts(log)
     if not points:
         return None

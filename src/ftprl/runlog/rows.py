@@ -1,7 +1,7 @@
-"""What a run may say of its rows: in which order they were learned, and how the saved model predicts (docs/order.md).
+"""What a run reports about its rows: their order, and how the saved model predicts (docs/order.md).
 
-An `order` is as a model keeps it: `order` is "random" or "given". A `check` is a `FrozenCheck` as JSON values, and a
-`sample` has the mean losses of the rows that were learned last, where these are a random draw from more rows than wait.
+An `order` has the form in which a model stores it: `order` is "random" or "given". A `check` is a `FrozenCheck` as JSON
+values, and a `sample` has the mean losses of the rows that were learned last, if these are a random sample.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Values = Mapping[str, Any]
 
 @final
 class Caution(NamedTuple):
-    """A warning of a run: what it is about, the text, and the options that it names."""
+    """A warning of a run: its subject, the text, and the options that it names."""
 
     kind: str
     text: str
@@ -31,7 +31,7 @@ class Caution(NamedTuple):
 
 
 def measured(loss: str, mean: float, baseline: float | None, improvement: float | None) -> str:
-    """A mean loss by its name, beside that of guessing: of predicting each row from the labels before it alone.
+    """Return a mean loss by its name, beside the loss of guessing each row from the labels before it.
 
     >>> measured("logistic", 0.45, 0.5, 10.0)
     'log loss 0.450000, 10.0 % better than guessing (0.500000)'
@@ -51,6 +51,7 @@ def measured(loss: str, mean: float, baseline: float | None, improvement: float 
 
 
 def _unit(loss: str) -> str:
+    """Return the name of the loss in a sentence."""
     known = LOSSES.get(loss)
     return "loss" if known is None else known.unit.removesuffix(" (nats)")
 
@@ -58,9 +59,10 @@ def _unit(loss: str) -> str:
 def headline(
     loss: str, rows: int, order: Values | None, total: Values, sample: Values | None, predicted: int | None = None
 ) -> str:
-    """How the rows of a run were predicted; `total` and `sample` have `loss`, `baseline` and `improvement`.
+    """Return a sentence on how the rows of a run were predicted.
 
-    `predicted` is how many of the rows have a label and were not held out, if these are fewer.
+    `total` and `sample` have `loss`, `baseline` and `improvement`. `predicted` is the number of rows with a label that
+    were not held out, if these are fewer.
 
     >>> total = {"loss": 0.45, "baseline": 0.5, "improvement": 10.0}
     >>> headline("logistic", 1000, {"order": "random"}, total, None)[:61]
@@ -78,11 +80,14 @@ def headline(
 
 
 def _measured(loss: str, means: Values) -> str:
+    """Return a mean loss beside guessing, from a mapping."""
     return measured(loss, means["loss"], means.get("baseline"), means.get("improvement"))
 
 
 def checked(loss: str, check: Values) -> str:
-    """How the model predicted rows while it did not learn, beside guessing if it had not learned them."""
+    """Return a sentence on how the model predicted rows while it did not learn, beside guessing if the rows were
+    new.
+    """
     rows = f"{int(check['rows']):,}"
     if check["kind"] == "last":
         head = f"the last {rows} rows, predicted when none of them was learned"
@@ -99,7 +104,7 @@ def checked(loss: str, check: Values) -> str:
 
 
 def _ends(loss: str, check: Values) -> str:
-    """The interval of the loss for rows like those of a check, where it is known."""
+    """Return the interval of the loss for rows like those of a check, if it is known."""
     low, high = check.get("lower"), check.get("upper")
     if low is None:
         return ""
@@ -108,7 +113,7 @@ def _ends(loss: str, check: Values) -> str:
 
 
 def _plain(loss: str, mean: float, check: Values) -> str:
-    """A mean loss alone, in the measure of the others."""
+    """Return a mean loss alone, in the unit of the losses it is compared with."""
     known = LOSSES.get(loss)
     if known is not None and known.has_deviance:
         return f"{2.0 * (mean - check['least']):.6g}"
@@ -116,12 +121,12 @@ def _plain(loss: str, mean: float, check: Values) -> str:
 
 
 def name_of_check(check: Values) -> str:
-    """What a line about a check begins with: the last rows were predicted before the model had learned all others."""
+    """Return the label of a line about a check: "last rows" were new to the model, other rows are not."""
     return "last rows" if check["kind"] == "last" else "saved model"
 
 
 def cautions_of(loss: str, check: Values | None) -> Iterator[Caution]:
-    """Warn of a model that is worse than its run, by what the check found."""
+    """Yield warnings about a model that is worse than its run, as a check measured it."""
     if check is None:
         return
     alarms = check.get("alarms", ())
@@ -154,7 +159,7 @@ def cautions_of(loss: str, check: Values | None) -> Iterator[Caution]:
 
 
 def as_order(order: Values | None) -> str:
-    """The order of the rows as an option line.
+    """Return the order of the rows as an option line.
 
     >>> as_order({"order": "random", "order_seed": 0, "waiting": 131072}), as_order(None)
     ('random, seed 0, waiting 131072', 'given')

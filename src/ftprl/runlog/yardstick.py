@@ -1,16 +1,16 @@
-"""A loss in words, beside the baseline: the loss of predicting each row from the labels before it alone."""
+"""A loss in words, beside its baseline: the loss of predicting each row from the labels before it alone."""
 
 from __future__ import annotations
 
 import math
 
-_LEAST_IMPROVEMENT = 1e-6  # in percent: below it the difference of two losses has too few digits for a deviance
+_LEAST_IMPROVEMENT = 1e-6  # percent: below it the difference of two losses has too few digits for a deviance
 
 
 def compared(
     loss: float, baseline: float | None, improvement: float | None, *, rmse: bool = False, deviance: bool = False
 ) -> str:
-    """A mean loss, the baseline's, and by how much it is better; without a baseline the loss alone.
+    """Return a mean loss, the baseline's, and by how much it is better; without a baseline the loss alone.
 
     With `rmse` (squared loss, ½(s - y)²) each mean is followed by its root mean squared error, with `deviance` (Poisson
     and gamma loss) by its mean deviance.
@@ -31,7 +31,7 @@ def compared(
 
 
 def worse_than_baseline(loss: float, baseline: float) -> str:
-    """That a mean loss is above the baseline's, and what to do about it.
+    """Return a warning that a mean loss is above the baseline's, and what to do about it.
 
     >>> print(worse_than_baseline(3.5, 0.7)[:66])
     the mean loss, 3.500000, is above the baseline's, 0.700000: so far
@@ -44,7 +44,7 @@ def worse_than_baseline(loss: float, baseline: float) -> str:
 
 
 def better(improvement: float) -> str:
-    """An improvement in percent as words.
+    """Return an improvement in percent as words.
 
     >>> better(12.345), better(-3.0)
     ('12.3 % better', '3.0 % worse')
@@ -53,7 +53,7 @@ def better(improvement: float) -> str:
 
 
 def root_mean_square(loss: float) -> float:
-    """The root mean squared error behind a mean squared loss ½(s - y)²; NaN for what is no such loss.
+    """Return the root mean squared error of a mean squared loss ½(s - y)²; NaN for a negative number.
 
     >>> root_mean_square(2.0)
     2.0
@@ -62,10 +62,10 @@ def root_mean_square(loss: float) -> float:
 
 
 def deviances(loss: float, baseline: float | None, improvement: float | None) -> tuple[float, float] | None:
-    """The mean deviance of a model with Poisson or gamma loss, and of its baseline; None where they are not known.
+    """Return the mean deviances of a model with Poisson or gamma loss and of its baseline; None if unknown.
 
-    A deviance is twice the loss above the least one that any predictions could have. The improvement is in percent of
-    what can be gained at all, so the three numbers have the least loss in them, unless the improvement is 0.
+    A deviance is twice the excess over the least loss of any predictions. The improvement is a percentage of the
+    possible gain, so the least loss follows from the three numbers, unless the improvement is 0.
 
     >>> deviances(-3.0, -2.5, 50.0)
     (1.0, 2.0)
@@ -80,7 +80,7 @@ def deviances(loss: float, baseline: float | None, improvement: float | None) ->
 
 
 def digits(loss: float) -> str:
-    """A mean loss in at most ten characters.
+    """Return a mean loss in at most ten characters.
 
     >>> digits(0.503782), digits(-606.659156), digits(4488273.32), digits(13730440.0)
     ('0.503782', '-606.6592', '4488273', '1.373e+07')
@@ -90,6 +90,7 @@ def digits(loss: float) -> str:
 
 
 def _mean(loss: float, rmse: bool, deviance: float | None) -> str:
+    """Return a mean loss, followed by its RMSE or deviance if there is one."""
     if deviance is not None:
         return f"{digits(loss)} (deviance {deviance:.6g})"
     return f"{digits(loss)} (RMSE {root_mean_square(loss):.6g})" if rmse else digits(loss)

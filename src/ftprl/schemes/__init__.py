@@ -1,4 +1,4 @@
-"""Q_t, how the regularisation adapts to the gradients seen."""
+"""Schemes: rules by which the regularisation Q_t adapts to the gradients."""
 
 from ftprl.schemes.base import ClosedForm, Scheme, SchemeState
 from ftprl.schemes.best_bound import BestBound

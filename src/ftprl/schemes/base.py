@@ -1,4 +1,4 @@
-"""What a scheme must offer: it turns gradients into the increments Q_t of the regularisation."""
+"""The interface of a scheme, which turns gradients into the increments Q_t of the regularisation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Matrix = psd.Matrix
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchemeState:
-    """What a scheme remembers: the set it plays on and `total` = Q_{1:t}."""
+    """The state of a scheme: the set it plays on and `total` = Q_{1:t}."""
 
     feasible: ConvexSet
     total: Matrix
@@ -29,81 +29,96 @@ class SchemeState:
 
 @dataclass(frozen=True, slots=True)
 class ClosedForm:
-    """A-priori bounds on the regret: the paper's (it bounds B_R too) and the strong one with half the stability."""
+    """A-priori bounds on the regret.
+
+    `paper` is the paper's bound, which also bounds B_R; `strong` counts half of the stability term.
+    """
 
     paper: float
     strong: float
 
 
 class Scheme(ABC):
-    """How the regularisation adapts. A scheme of your own needs `init` and `step`; the rest has safe defaults."""
+    """Base class of rules by which the regularisation adapts.
+
+    A user's own scheme needs `init` and `step`; all other methods have safe defaults.
+    """
 
     center: bool = False
-    anchored: bool = False  # whether increments are centred at the first play (dual averaging), not at the present one
+    anchored: bool = False  # True if increments are centred at the first play (dual averaging)
 
     @property
     def family(self) -> Family | None:
-        """The family of matrices whose best bound in hindsight this scheme competes with."""
+        """Return the family of matrices whose best bound in hindsight this scheme competes with, or None."""
         return None
 
     @abstractmethod
     def init(self, feasible: ConvexSet) -> SchemeState:
-        """The state before the first round."""
+        """Return the state before the first round."""
 
     @abstractmethod
     def step(self, state: SchemeState, g: Vector) -> tuple[Matrix, SchemeState]:
-        """Q_t, which may depend on g_1..g_t, and the next state."""
+        """Return Q_t, which may depend on g_1..g_t, and the next state."""
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
-        """The part of g that the bounds count: with `center` its component in the span of Fsym, else all of g."""
+        """Return the part of g that the bounds count: with `center` its component in the span of Fsym, else all of
+        g.
+        """
         if not feasible.widths().any():
             return np.zeros_like(g)  # a single point: nothing to lose
         return feasible.tangent(g) if self.center else g
 
     def penalty(self, state: SchemeState, Q: Matrix) -> float:
-        """N(Q), the round's share of the first term of B_R."""
+        """Return N(Q) = ½ max xᵀQx over Fsym, this round's share of the first term of B_R."""
         F = state.feasible
         return 0.5 * (F.sq_diameter_low_rank(Q) if isinstance(Q, psd.LowRank) else F.sq_diameter(Q))
 
     def penalty_is_exact(self, feasible: ConvexSet) -> bool:
-        """Whether `penalty` is N(Q) itself on this set, not an upper bound on it."""
+        """Return True if `penalty` is N(Q) itself on this set, and not only an upper bound on it."""
         what: dict[Family | None, Quantity] = {"const": "diameter", "block": "diameter", "diagonal": "diagonal"}
         return feasible.is_exact(what.get(self.family, "full"))
 
     def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
-        """gᵀ(Q_{1:t} + l2 I)⁺g, a round's share of the second term; `move` is x_t - x_{t+1} (see `psd.dual_quad`)."""
+        """Return gᵀ(Q_{1:t} + l2 I)⁺g, this round's share of the second term of B_R.
+
+        `move` is x_t - x_{t+1}; see `psd.dual_quad`.
+        """
         total = state.total
         return psd.dual_quad(psd.add_scalar(total, l2) if l2 else total, g, move)
 
     def caveats(self) -> tuple[str, ...]:
-        """What a reader of the bounds must know of this scheme's options."""
+        """Return warnings about the scheme's options that readers of its bounds need."""
         return ()
 
     def closed_form(self, state: SchemeState) -> ClosedForm | None:
-        """The bound as a formula in the gradients, where theory has one."""
+        """Return the bound as a formula in the gradients, or None if theory has no formula."""
         return None
 
     def proven_ratio(self, feasible: ConvexSet) -> float | None:
-        """kappa with B_R <= kappa times the post-hoc optimum of `family`, where that is proved."""
+        """Return a proved kappa with B_R <= kappa times the best bound in hindsight of `family`, or None."""
         return None
 
     def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
-        """The same for the regret alone."""
+        """Return a proved kappa with regret <= kappa times the best bound in hindsight of `family`, or None."""
         return None
 
 
 def constants(c: float) -> tuple[float, float]:
-    """(c/2 + 2/c, c/2 + 1/c): the factors of the paper's lemma and of the strong one."""
+    """Return (c/2 + 2/c, c/2 + 1/c), the factors of the paper's lemma and of the strong lemma.
+
+    >>> constants(2.0)
+    (2.0, 1.5)
+    """
     return c / 2 + 2 / c, c / 2 + 1 / c
 
 
 def checked_c(c: float) -> float:
-    """The constant c: 2 in the paper, sqrt 2 for the sharper regret bound."""
+    """Return c after checking that it is positive: 2 in the paper, sqrt 2 for the sharper regret bound."""
     return check.positive("c", c)
 
 
 def finite_diameter(feasible: ConvexSet, who: str) -> float:
-    """D, refused where it is infinite."""
+    """Return the diameter of the set; raise InvalidInput if it is infinite."""
     D = feasible.diameter()
     if not math.isfinite(D):
         raise InvalidInput(
@@ -113,5 +128,9 @@ def finite_diameter(feasible: ConvexSet, who: str) -> float:
 
 
 def growth(square: float, old: float, new: float) -> float:
-    """sqrt(G + square) - sqrt(G) from the two roots, without cancellation."""
+    """Return sqrt(G + square) - sqrt(G) from the old and the new root, without cancellation.
+
+    >>> growth(9.0, 4.0, 5.0)
+    1.0
+    """
     return square / (old + new) if square else 0.0

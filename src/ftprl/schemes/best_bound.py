@@ -22,7 +22,7 @@ PSD = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BestBoundState(SchemeState):
-    """`G` = sum g_i², the value OPT_t, the factor b and the growth rho."""
+    """The state of `BestBound`: `G` = sum g_i², the best bound OPT_t, the factor b and the growth rho."""
 
     G: Vector
     value: float
@@ -33,10 +33,17 @@ class BestBoundState(SchemeState):
 @final
 @dataclass(frozen=True)
 class BestBound(Scheme):
-    """Q_{1:t} = b Q*_t, the post-hoc optimum of the gradients so far, on sets where it never falls.
+    """Q_{1:t} = b Q*_t, with Q*_t the matrix of the best bound in hindsight so far, on sets where it never falls.
 
-    These are boxes, L_p balls, axis-aligned ellipsoids and the simplex for the diagonal family, and every bounded
-    set for family="const". b = sqrt(2/rho) by default, where rho bounds the sum of penalties over the last one.
+    For the diagonal family these sets are boxes, L_p balls, axis-aligned ellipsoids and the simplex; for
+    family="const", all bounded sets. By default b = sqrt(2/rho), where rho bounds the sum of penalties divided by the
+    last penalty.
+
+    >>> from ftprl.sets import Box
+    >>> scheme = BestBound()
+    >>> Q, state = scheme.step(scheme.init(Box(-1, 1, dim=2)), np.array([1.0, 0.0]))
+    >>> Q
+    array([1., 0.])
     """
 
     family: Family = "diagonal"
@@ -50,6 +57,7 @@ class BestBound(Scheme):
             check.positive("b", self.b)
 
     def _rho(self, feasible: ConvexSet) -> float:
+        """Return the growth of the penalties; raise Unsupported if the best diagonal may fall on this set."""
         rho = 1.0 if self.family == "const" else feasible.penalty_growth()
         if rho is None:
             raise Unsupported(
@@ -59,7 +67,7 @@ class BestBound(Scheme):
         return rho
 
     def init(self, feasible: ConvexSet) -> BestBoundState:
-        """Q_{1:0} = 0."""
+        """Return the state with Q_{1:0} = 0."""
         finite_diameter(feasible, "BestBound")
         rho = self._rho(feasible)
         b = math.sqrt(2 / rho) if self.b is None else float(self.b)
@@ -68,7 +76,7 @@ class BestBound(Scheme):
         return BestBoundState(feasible, total, np.zeros(n), 0.0, b, rho)
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, BestBoundState]:
-        """Q_t = b (Q*_t - Q*_{t-1}); what rounding puts below 0 is 0."""
+        """Return Q_t = b (Q*_t - Q*_{t-1}), with entries that rounding made negative set to 0."""
         assert isinstance(state, BestBoundState)
         g = self.effective(state.feasible, g)
         G = state.G + g * g
@@ -80,18 +88,19 @@ class BestBound(Scheme):
         return total - before, BestBoundState(state.feasible, total, G, best.value, state.b, state.rho)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
-        """g without the coordinates that cannot move."""
+        """Return g with 0 at the coordinates that cannot move."""
         g = super().effective(feasible, g)
         D = feasible.widths()
         return g if D.all() else np.where(D == 0, 0.0, g)
 
     def closed_form(self, state: SchemeState) -> ClosedForm:
-        """(b rho/2 + 1/b) OPT."""
+        """Return the bounds (b rho/2 + 1/b) OPT and, for the regret alone, (b rho/2 + 1/(2b)) OPT."""
         assert isinstance(state, BestBoundState)
         b, rho = state.b, state.rho
         return ClosedForm((b * rho / 2 + 1 / b) * state.value, (b * rho / 2 + 1 / (2 * b)) * state.value)
 
     def _factor(self, feasible: ConvexSet, stability: float) -> float | None:
+        """Return b rho/2 + stability/b if the set's diameter is exact, None otherwise."""
         exact = feasible.is_exact("diameter" if self.family == "const" else "diagonal")
         if not exact:
             return None
@@ -100,9 +109,9 @@ class BestBound(Scheme):
         return b * rho / 2 + stability / b
 
     def proven_ratio(self, feasible: ConvexSet) -> float | None:
-        """b rho/2 + 1/b."""
+        """Return b rho/2 + 1/b, or None if the set's diameter is not exact."""
         return self._factor(feasible, 1.0)
 
     def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
-        """b rho/2 + 1/(2b)."""
+        """Return b rho/2 + 1/(2b), or None if the set's diameter is not exact."""
         return self._factor(feasible, 0.5)

@@ -1,4 +1,6 @@
-"""Follow the best bound, everything centred at the first play: the penalty is then that of the last matrix alone."""
+"""Follow the best bound with regularisation centred at the first play: the penalty is then that of the last matrix
+alone.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,17 @@ from ftprl.sets import ConvexSet
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
-_FACTOR = 2.0**0.25  # what makes both terms of the bound equal
+_FACTOR = 2.0**0.25  # makes both terms of the bound equal
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CentredState(SchemeState):
-    """`G` = sum g_i², the limits squared, P_{t-1}, which bounds the loss of round t; N0 of the last two totals.
+    """The state of `CentredBestBound`.
 
-    N0(P) is the largest ½ y'Py over half of the symmetric difference of F: the penalty of a sum that has one centre.
+    `G` is sum g_i², `squares` the squared limits, and `before` P_{t-1}, which bounds the loss of round t. `previous`
+    and `present` are N0 of the last two totals: N0(P) is the largest ½ y'Py over half of Fsym, the penalty of a sum
+    with a single centre.
     """
 
     G: Vector
@@ -40,12 +44,12 @@ class CentredState(SchemeState):
 @final
 @dataclass(frozen=True, eq=False)
 class CentredBestBound(Scheme):
-    """P_t = 2^{1/4} Q0(G_t + limits²), centred at the first play: dual averaging with the best bound's weights.
+    """P_t = 2^{1/4} Q0(G_t + limits²), centred at the first play: dual averaging with the weights of the best bound.
 
     `limits` are numbers with |g_i| <= limits_i in every round, known beforehand. On sets symmetric about their start
-    whose best diagonal never falls (boxes, L_p balls, axis-aligned ellipsoids) the regret is at most
-    2^{1/4}/2 times the best diagonal bound in hindsight, with limits² added to G: also for 2 < p < inf, where no
-    scheme centred at the plays is competitive.
+    whose best diagonal never falls (boxes, L_p balls, axis-aligned ellipsoids) the regret is at most 2^{1/4}/2 times
+    the best diagonal bound in hindsight, with limits² added to G. This includes 2 < p < inf, where no scheme centred at
+    the plays is competitive.
 
     >>> from ftprl import FTPRL, Game
     >>> from ftprl.sets import LpBall
@@ -68,11 +72,14 @@ class CentredBestBound(Scheme):
 
     @property
     def family(self) -> Family:
-        """diagonal."""
+        """Return "diagonal"."""
         return "diagonal"
 
     def init(self, feasible: ConvexSet) -> CentredState:
-        """Nothing seen: P_0 comes from the limits alone."""
+        """Return the first state, with P_0 from the limits alone.
+
+        Raises Unsupported if the set is not symmetric about its start or its best diagonal may fall.
+        """
         finite_diameter(feasible, "CentredBestBound")
         if feasible.penalty_growth() is None or not _symmetric(feasible):
             raise Unsupported(
@@ -85,7 +92,10 @@ class CentredBestBound(Scheme):
         return CentredState(feasible, np.zeros(n), np.zeros(n), squares, first, 0.0, 0.0, 0.0)
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, CentredState]:
-        """P_t - P_{t-1}; in the first round all of P_1."""
+        """Return P_t - P_{t-1}; in the first round, all of P_1.
+
+        Raises InvalidInput if a gradient exceeds its limit.
+        """
         assert isinstance(state, CentredState)
         g = self.effective(state.feasible, g)
         if np.any(g * g > state.squares * (1 + 1e-12)):
@@ -103,29 +113,29 @@ class CentredBestBound(Scheme):
         return total - old, CentredState(state.feasible, total, G, state.squares, before, state.present, present, value)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
-        """g without the coordinates that cannot move."""
+        """Return g with 0 at the coordinates that cannot move."""
         D = feasible.widths()
         return g if D.all() else np.where(D == 0, 0.0, g)
 
     def penalty(self, state: SchemeState, Q: psd.Matrix) -> float:
-        """N0(P_t) - N0(P_{t-1}): centred at one point, penalties add up to that of the sum."""
+        """Return N0(P_t) - N0(P_{t-1}): penalties centred at one point add up to the penalty of the sum."""
         assert isinstance(state, CentredState)
         return state.present - state.previous
 
     def stability(self, state: SchemeState, g: Vector, move: Vector, l2: float = 0.0) -> float:
-        """gᵀ P_{t-1}⁻¹ g: the weights from before the round."""
+        """Return gᵀ P_{t-1}⁻¹ g, which uses the weights before the round."""
         assert isinstance(state, CentredState)
         return psd.dual_quad(state.before, g)
 
     def closed_form(self, state: SchemeState) -> ClosedForm:
-        """(a/2 + sqrt 2/a) OPT0 and (a/2 + 1/(sqrt 2 a)) OPT0 = 2^{1/4} OPT0 with a = 2^{1/4}."""
+        """Return the bounds (a/2 + sqrt 2/a) OPT0 and (a/2 + 1/(sqrt 2 a)) OPT0 = 2^{1/4} OPT0, with a = 2^{1/4}."""
         assert isinstance(state, CentredState)
         half = state.value / 2
         return ClosedForm((_FACTOR / 2 + math.sqrt(2) / _FACTOR) * half, _FACTOR * half)
 
 
 def _weights(feasible: ConvexSet, G: Vector) -> tuple[Vector, float]:
-    """2^{1/4} Q0(G) = 2^{1/4}·2 Q*(G), as N0 = N/4 on a symmetric set, and OPT(G)."""
+    """Return 2^{1/4} Q0(G) and OPT(G); Q0 = 2 Q*, because N0 = N/4 on a symmetric set."""
     best = best_bound(feasible, "diagonal", G)
     if best is None or best.Q is None:  # a single point
         return np.zeros_like(G), 0.0
@@ -133,7 +143,7 @@ def _weights(feasible: ConvexSet, G: Vector) -> tuple[Vector, float]:
 
 
 def _symmetric(feasible: ConvexSet) -> bool:
-    """Whether F reaches as far in opposite directions from its start: along the axes, the diagonal and a few others."""
+    """Return True if F reaches equally far in opposite directions, tested along the axes and a few other directions."""
     n, start = feasible.dim, feasible.start()
     rows = np.random.default_rng(0).normal(size=(4, n))
     for g in (*np.eye(n)[: min(n, 8)], np.ones(n), *rows):

@@ -1,4 +1,4 @@
-"""One number for all coordinates, or one for each block of a product."""
+"""Schemes with one adaptive number for all coordinates, or one for each block of a product."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROOT2 = math.sqrt(2.0)
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantState(SchemeState):
-    """`root` is sqrt of the sum of |g|²; `D` the diameter in use."""
+    """The state of `CoordinateConstant`: `root` is the root of the sum of |g|², `D` the diameter in use."""
 
     root: float
     D: float
@@ -32,10 +32,16 @@ class ConstantState(SchemeState):
 @final
 @dataclass(frozen=True)
 class CoordinateConstant(Scheme):
-    """Q_{1:t} = (c/D) sqrt(sum |g_s|²) I: one adaptive rate for all coordinates (Corollary "global").
+    """Q_{1:t} = (c/D) sqrt(sum |g_s|²) I: one adaptive learning rate for all coordinates (Corollary "global").
 
-    `diameter` replaces the set's own D, for a set of which a smaller bound is known; `center` drops what does not
-    matter on a flat set such as the simplex.
+    `diameter` replaces the set's own D if a smaller bound is known; `center` ignores the part of a gradient that does
+    not distinguish points of a flat set such as the simplex.
+
+    >>> from ftprl.sets import Box
+    >>> scheme = CoordinateConstant()
+    >>> Q, state = scheme.step(scheme.init(Box(-0.5, 0.5)), np.array([3.0]))
+    >>> float(Q)
+    6.0
     """
 
     c: float = 2.0
@@ -44,7 +50,7 @@ class CoordinateConstant(Scheme):
 
     @property
     def family(self) -> Family:
-        """const."""
+        """Return "const"."""
         return "const"
 
     def __post_init__(self) -> None:
@@ -53,14 +59,15 @@ class CoordinateConstant(Scheme):
             check.positive("diameter", self.diameter)
 
     def init(self, feasible: ConvexSet) -> ConstantState:
-        """Q_{1:0} = 0."""
+        """Return the state with Q_{1:0} = 0."""
         D = finite_diameter(feasible, "CoordinateConstant") if self.diameter is None else self._own_diameter(feasible)
         return ConstantState(feasible, np.zeros(()), 0.0, D)
 
     def _own_diameter(self, feasible: ConvexSet) -> float:
-        """The user's diameter, refused where it is certainly too small; the largest width where that is a hair more.
+        """Return the user's diameter; raise InvalidInput if it is below the largest width.
 
-        A preimage by the inverse of an ill-conditioned matrix is a little larger than what was computed before it.
+        If it is only a hair smaller, the largest width is returned: a preimage by the inverse of an ill-conditioned
+        matrix is a little larger than computed.
         """
         assert self.diameter is not None
         widths = feasible.widths()
@@ -72,15 +79,15 @@ class CoordinateConstant(Scheme):
         return max(float(self.diameter), widest)
 
     def penalty_is_exact(self, feasible: ConvexSet) -> bool:
-        """Where the diameter is the set's own, and exact."""
+        """Return True if the diameter is the set's own and exact."""
         return self.diameter is None and feasible.is_exact("diameter")
 
     def caveats(self) -> tuple[str, ...]:
-        """A diameter of the user's own is believed."""
+        """Return a note that the bounds rely on a diameter given by the user, if there is one."""
         return () if self.diameter is None else (f"the bounds take the diameter to be {self.diameter:g}, as given",)
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, ConstantState]:
-        """Q_t = (c/D) (sqrt(G_t) - sqrt(G_{t-1}))."""
+        """Return Q_t = (c/D) (sqrt(G_t) - sqrt(G_{t-1})) and the next state."""
         assert isinstance(state, ConstantState)
         g = self.effective(state.feasible, g)
         square = float(g @ g)
@@ -90,14 +97,14 @@ class CoordinateConstant(Scheme):
         return Q, ConstantState(state.feasible, np.asarray(rate * root), root, state.D)
 
     def penalty(self, state: SchemeState, Q: psd.Matrix) -> float:
-        """½ q D², with the diameter in use."""
+        """Return ½ q D², with the diameter in use."""
         assert isinstance(state, ConstantState)
         if not np.isfinite(state.feasible.widths()).all():
             return math.inf if np.any(psd.array(Q)) else 0.0
         return 0.5 * float(psd.array(Q)) * state.D * state.D
 
     def closed_form(self, state: SchemeState) -> ClosedForm | None:
-        """(c/2 + 2/c) D sqrt(G)."""
+        """Return (c/2 + 2/c) D sqrt(G) and, for the regret alone, (c/2 + 1/c) D sqrt(G)."""
         assert isinstance(state, ConstantState)
         if not np.isfinite(state.feasible.widths()).all():
             return None
@@ -105,12 +112,12 @@ class CoordinateConstant(Scheme):
         return ClosedForm(paper * state.D * state.root, strong * state.D * state.root)
 
     def proven_ratio(self, feasible: ConvexSet) -> float | None:
-        """(c/2 + 2/c)/sqrt 2 against the constant family, on any set whose diameter is exact."""
+        """Return (c/2 + 2/c)/sqrt 2, proved against the constant family on any set whose diameter is exact."""
         exact = feasible.is_exact("diameter") and self.diameter is None
         return constants(self.c)[0] / _ROOT2 if exact else None
 
     def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
-        """(c/2 + 1/c)/sqrt 2."""
+        """Return (c/2 + 1/c)/sqrt 2, proved for the regret on any set whose diameter is exact."""
         exact = feasible.is_exact("diameter") and self.diameter is None
         return constants(self.c)[1] / _ROOT2 if exact else None
 
@@ -118,7 +125,7 @@ class CoordinateConstant(Scheme):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockState(SchemeState):
-    """`roots` and `D`, one per block."""
+    """The state of `BlockConstant`: the roots of the sums of |g|² and the diameters, one for each block."""
 
     roots: Vector
     D: Vector
@@ -127,27 +134,34 @@ class BlockState(SchemeState):
 @final
 @dataclass(frozen=True)
 class BlockConstant(Scheme):
-    """CoordinateConstant on each factor of a `Product`: bounds add up over the blocks."""
+    """CoordinateConstant on each factor of a `Product`: bounds add up over the blocks.
+
+    >>> from ftprl.sets import Box, Product
+    >>> scheme = BlockConstant()
+    >>> Q, state = scheme.step(scheme.init(Product(Box(0, 1), Box(0, 2))), np.array([1.0, 1.0]))
+    >>> Q
+    array([2., 1.])
+    """
 
     c: float = 2.0
     center: bool = False
 
     @property
     def family(self) -> Family:
-        """block."""
+        """Return "block"."""
         return "block"
 
     def __post_init__(self) -> None:
         checked_c(self.c)
 
     def init(self, feasible: ConvexSet) -> BlockState:
-        """Q_{1:0} = 0."""
+        """Return the state with Q_{1:0} = 0."""
         product = _as_product(feasible)
         D = np.array([finite_diameter(s, "BlockConstant") for s in product.sets])
         return BlockState(product, np.zeros(product.dim), np.zeros(len(D)), D)
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, BlockState]:
-        """Q_t = (c/D_k)(sqrt(G_k,t) - sqrt(G_k,t-1)) on block k."""
+        """Return Q_t, which is (c/D_k)(sqrt(G_k,t) - sqrt(G_k,t-1)) on block k, and the next state."""
         assert isinstance(state, BlockState)
         product = _as_product(state.feasible)
         g = self.effective(product, g)
@@ -159,34 +173,35 @@ class BlockConstant(Scheme):
         return np.repeat(rate * steps, sizes), BlockState(product, np.repeat(rate * roots, sizes), roots, state.D)
 
     def penalty(self, state: SchemeState, Q: psd.Matrix) -> float:
-        """½ sum q_k D_k²."""
+        """Return ½ sum q_k D_k²."""
         assert isinstance(state, BlockState)
         firsts = [b.start for b in _as_product(state.feasible).blocks]
         return 0.5 * float((psd.array(Q)[firsts] * state.D) @ state.D)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
-        """g without the blocks that are single points."""
+        """Return g with 0 on the blocks that are single points."""
         g = super().effective(feasible, g)
         parts = [np.zeros(s.dim) if s.diameter() == 0 else np.ones(s.dim) for s in _as_product(feasible).sets]
         return g * np.concatenate(parts)
 
     def closed_form(self, state: SchemeState) -> ClosedForm:
-        """(c/2 + 2/c) sum D_k sqrt(G_k)."""
+        """Return (c/2 + 2/c) sum D_k sqrt(G_k) and, for the regret alone, (c/2 + 1/c) sum D_k sqrt(G_k)."""
         assert isinstance(state, BlockState)
         paper, strong = constants(self.c)
         S = float(state.D @ state.roots)
         return ClosedForm(paper * S, strong * S)
 
     def proven_ratio(self, feasible: ConvexSet) -> float | None:
-        """(c/2 + 2/c)/sqrt 2 against one constant a block."""
+        """Return (c/2 + 2/c)/sqrt 2, proved against one constant per block if the diameters are exact."""
         return constants(self.c)[0] / _ROOT2 if _as_product(feasible).is_exact("diameter") else None
 
     def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
-        """(c/2 + 1/c)/sqrt 2."""
+        """Return (c/2 + 1/c)/sqrt 2, proved for the regret if the diameters are exact."""
         return constants(self.c)[1] / _ROOT2 if _as_product(feasible).is_exact("diameter") else None
 
 
 def _as_product(feasible: ConvexSet) -> Product:
+    """Return the set as a Product; raise Unsupported if it is none."""
     if isinstance(feasible, Product):
         return feasible
     raise Unsupported(f"BlockConstant needs a Product of sets, got {feasible!r}; use CoordinateConstant there.")

@@ -1,4 +1,4 @@
-"""One number for each coordinate: the paper's per-coordinate scheme."""
+"""The paper's per-coordinate scheme, with one adaptive number for each coordinate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PSD = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DiagonalState(SchemeState):
-    """`G` = sum g_i², its root, and `rate` = c/D_i (0 where the coordinate cannot move)."""
+    """The state of `Diagonal`: `G` = sum g_i², its root, and `rate` = c/D_i (0 for a coordinate that cannot move)."""
 
     G: Vector
     root: Vector
@@ -32,9 +32,15 @@ class DiagonalState(SchemeState):
 @final
 @dataclass(frozen=True, eq=False)
 class Diagonal(Scheme):
-    """Q_{1:t} = diag(c sqrt(G_i) / D_i): FTPRL-Diag, with a rate for each coordinate.
+    """Q_{1:t} = diag(c sqrt(G_i) / D_i): FTPRL-Diag, with per-coordinate learning rates.
 
-    `widths` replaces the set's own D_i: a guess for coordinates without bounds, where no a-priori bound holds.
+    `widths` replaces the set's own D_i: a guess for coordinates without bounds, for which no a-priori bound holds.
+
+    >>> from ftprl.sets import Box
+    >>> scheme = Diagonal()
+    >>> Q, state = scheme.step(scheme.init(Box(-1, 1, dim=2)), np.array([3.0, 4.0]))
+    >>> Q
+    array([3., 4.])
     """
 
     c: float = 2.0
@@ -43,7 +49,7 @@ class Diagonal(Scheme):
 
     @property
     def family(self) -> Family:
-        """diagonal."""
+        """Return "diagonal"."""
         return "diagonal"
 
     def __post_init__(self) -> None:
@@ -55,7 +61,10 @@ class Diagonal(Scheme):
             object.__setattr__(self, "widths", guess)
 
     def init(self, feasible: ConvexSet) -> DiagonalState:
-        """Q_{1:0} = 0."""
+        """Return the state with Q_{1:0} = 0.
+
+        Raises InvalidInput if a width is infinite, or so small that c/D_i overflows.
+        """
         n = feasible.dim
         if self.widths is None:
             D = feasible.widths()
@@ -75,7 +84,7 @@ class Diagonal(Scheme):
         return DiagonalState(feasible, np.zeros(n), np.zeros(n), np.zeros(n), rate)
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, DiagonalState]:
-        """Q_t = (c/D_i) g_i² / (sqrt(G_i) + sqrt(G_i + g_i²))."""
+        """Return Q_t = (c/D_i) g_i² / (sqrt(G_i) + sqrt(G_i + g_i²)) and the next state."""
         assert isinstance(state, DiagonalState)
         if self.center:
             g = state.feasible.tangent(g)
@@ -87,17 +96,17 @@ class Diagonal(Scheme):
             Q /= both
         else:
             np.divide(Q, both, out=Q, where=both > 0)
-        Q *= state.rate  # last: the square of a gradient times a rate may leave the range of a float
+        Q *= state.rate  # multiplied last: the square of a gradient times a rate may overflow
         return Q, DiagonalState(state.feasible, state.rate * root, G, root, state.rate)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
-        """g without the coordinates that cannot move."""
+        """Return g with 0 at the coordinates that cannot move."""
         g = feasible.tangent(g) if self.center else g
         D = feasible.widths()
         return g if psd.positive(D) else np.where(D == 0, 0.0, g)
 
     def closed_form(self, state: SchemeState) -> ClosedForm | None:
-        """(c/2 + 2/c) sum D_i sqrt(G_i)."""
+        """Return (c/2 + 2/c) sum D_i sqrt(G_i) and, for the regret alone, (c/2 + 1/c) sum D_i sqrt(G_i)."""
         assert isinstance(state, DiagonalState)
         if self.widths is not None:
             return None
@@ -106,12 +115,13 @@ class Diagonal(Scheme):
         return ClosedForm(paper * S, strong * S)
 
     def _competes(self, feasible: ConvexSet) -> bool:
+        """Return True if the competitive ratio is proved: the set's own widths are used, and its geometry is exact."""
         return self.widths is None and feasible.is_exact("widths") and feasible.is_exact("diagonal")
 
     def proven_ratio(self, feasible: ConvexSet) -> float | None:
-        """(c/2 + 2/c) sqrt(gamma/2) against the diagonal family."""
+        """Return (c/2 + 2/c) sqrt(gamma/2), proved against the diagonal family, or None."""
         return constants(self.c)[0] * math.sqrt(feasible.gamma() / 2) if self._competes(feasible) else None
 
     def proven_regret_ratio(self, feasible: ConvexSet) -> float | None:
-        """(c/2 + 1/c) sqrt(gamma/2)."""
+        """Return (c/2 + 1/c) sqrt(gamma/2), proved for the regret against the diagonal family, or None."""
         return constants(self.c)[1] * math.sqrt(feasible.gamma() / 2) if self._competes(feasible) else None

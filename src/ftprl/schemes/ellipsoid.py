@@ -1,4 +1,4 @@
-"""The ellipsoid around Fsym that competes with every full matrix on every set with interior."""
+"""The ellipsoid around Fsym that makes one adaptive number compete with every full matrix."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _DESIGN_STEPS, _FRESH = 100_000, 50
 
 
 def john(feasible: ConvexSet) -> Vector:
-    """A with |A(x - y)|₂ <= 1 for all x, y in F, as tight as John's ellipsoid where that is at hand.
+    """Return A with |A(x - y)|₂ <= 1 for all x, y in F, as tight as John's ellipsoid where that is known.
 
-    Play `Preconditioned(A, FTPRL(Preimage(inv(A), F), CoordinateConstant(diameter=1.0)))`: its bound is within
-    sqrt(2n) of the best any fixed full matrix could have had (ratio n instead of sqrt n for large polytopes).
+    Play `Preconditioned(A, FTPRL(Preimage(inv(A), F), CoordinateConstant(diameter=1.0)))`: its bound is within a factor
+    sqrt(2n) of the best that any fixed full matrix could have had (n instead of sqrt(2n) for large polytopes).
 
     >>> float(john(Box(-1, 1, dim=4))[0, 0])
     0.25
@@ -54,6 +54,7 @@ def john(feasible: ConvexSet) -> Vector:
 
 
 def _has_interior(feasible: ConvexSet) -> bool:
+    """Return True if F has interior: every direction distinguishes points of F."""
     if isinstance(feasible, Polytope) and feasible.inner_radius <= 1e-9 * float(feasible.widths().max()):
         return False
     probe = np.eye(feasible.dim)
@@ -61,6 +62,7 @@ def _has_interior(feasible: ConvexSet) -> bool:
 
 
 def _product(feasible: Product) -> Vector:
+    """Return the block-diagonal matrix of the factors' ellipsoids, scaled to contain the product."""
     out = np.zeros((feasible.dim, feasible.dim))
     for s, b in zip(feasible.sets, feasible.blocks, strict=True):
         out[b, b] = math.sqrt(s.dim / feasible.dim) * john(s)
@@ -68,11 +70,11 @@ def _product(feasible: Product) -> Vector:
 
 
 def _around_points(V: Vector) -> Vector:
-    """A D-optimal design on the points, then a scaling that makes the containment exact.
+    """Return a D-optimal design on the points, scaled so that it contains all of them exactly.
 
-    Frank-Wolfe with away steps (Todd and Yildirim): weight goes to the point furthest out in the present ellipsoid, or
-    is taken from a point that is too far in; both have an exact step length, and one step costs O(points n). Points
-    that can have no weight in the end (Harman and Pronzato) are dropped on the way; the scaling counts all of them.
+    Frank-Wolfe with away steps (Todd and Yildirim): weight goes to the point furthest outside the current ellipsoid, or
+    is taken from the point furthest inside; both have an exact step length, and one step costs O(points n). Points that
+    cannot have weight in the end (Harman and Pronzato) are dropped on the way; the scaling counts all points.
     """
     n = V.shape[1]
     unit = np.abs(V).max(axis=0)
@@ -111,7 +113,7 @@ def _around_points(V: Vector) -> Vector:
 
 
 def _spread_out(V: Vector) -> Vector:
-    """Equal weights on n points, each furthest along a direction that those before leave out."""
+    """Return equal weights on n points, each the furthest in the directions orthogonal to those before it."""
     n = V.shape[1]
     chosen: list[int] = []
     rest = V.copy()

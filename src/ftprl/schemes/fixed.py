@@ -1,4 +1,4 @@
-"""The user's own increments."""
+"""The scheme that plays with increments given by the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rule = Sequence[ArrayLike] | Callable[[int, Vector], ArrayLike]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedState(SchemeState):
-    """`t` rounds have been played."""
+    """The state of `Fixed`: the number of rounds played."""
 
     t: int
 
@@ -30,9 +30,15 @@ class FixedState(SchemeState):
 @final
 @dataclass(frozen=True, eq=False)
 class Fixed(Scheme):
-    """Q_t from a sequence (0 when it has ended) or a rule `rule(t, g_t)`, t = 1, 2, ...; each is checked to be PSD.
+    """Q_t from a sequence (0 after its end) or from a rule `rule(t, g_t)`, t = 1, 2, ...; each Q_t must be PSD.
 
-    `Fixed([Q])` is a single matrix used from the first round on, the form of every post-hoc optimum.
+    `Fixed([Q])` uses a single matrix from the first round on, as every best bound in hindsight does.
+
+    >>> from ftprl.sets import Box
+    >>> scheme = Fixed([2.0])
+    >>> Q, state = scheme.step(scheme.init(Box(-1, 1)), np.array([3.0]))
+    >>> float(Q), float(scheme.step(state, np.array([3.0]))[0])
+    (2.0, 0.0)
     """
 
     rule: Rule
@@ -44,11 +50,14 @@ class Fixed(Scheme):
             )
 
     def init(self, feasible: ConvexSet) -> FixedState:
-        """Q_{1:0} = 0."""
+        """Return the state with Q_{1:0} = 0."""
         return FixedState(feasible, np.zeros(()), 0)
 
     def step(self, state: SchemeState, g: Vector) -> tuple[PSD, FixedState]:
-        """The next matrix of the sequence, or what the rule says."""
+        """Return the next matrix of the sequence, or the value of the rule, and the next state.
+
+        Raises InvalidInput if the matrix is not positive semidefinite.
+        """
         assert isinstance(state, FixedState)
         t = state.t + 1
         raw = self.rule(t, g.copy()) if callable(self.rule) else (self.rule[t - 1] if t <= len(self.rule) else 0.0)
@@ -56,6 +65,6 @@ class Fixed(Scheme):
         return Q, FixedState(state.feasible, psd.add(psd.array(state.total), Q), t)
 
     def effective(self, feasible: ConvexSet, g: Vector) -> Vector:
-        """g without the coordinates that cannot move, so that they need no weight."""
+        """Return g with 0 at the coordinates that cannot move, so that they need no weight."""
         D = feasible.widths()
         return g if D.all() else np.where(D == 0, 0.0, g)

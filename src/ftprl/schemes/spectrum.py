@@ -1,4 +1,4 @@
-"""The singular values of a growing factor: one more row, in O(n²) and a product of matrices."""
+"""Update the singular values of a factor when a row is added, in O(n²) and one matrix product."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_SMALL = 40  # up to this many singular values a dense decomposition is as quick
+_SMALL = 40  # up to this many singular values a dense decomposition is as fast
 _STEPS = 60
 
 
 def extend_basis(B: Vector, g: Vector) -> tuple[Vector, Vector]:
-    """(basis, h): g = basis·h, where the basis is B with at most one new column, its first, orthonormal as B is."""
+    """Return (basis, h) with g = basis·h, where basis is B with at most one new first column, orthonormal as B is.
+
+    >>> basis, h = extend_basis(np.array([[1.0], [0.0]]), np.array([3.0, 4.0]))
+    >>> basis @ h
+    array([3., 4.])
+    """
     h = B.T @ g
     rest = g - B @ h
-    again = B.T @ rest  # once more: what is left of a g that lies nearly in the span has lost its digits
+    again = B.T @ rest  # twice, because a g that lies nearly in the span has lost digits
     rest -= B @ again
     h += again
     size = float(np.linalg.norm(rest))
@@ -31,7 +36,14 @@ def extend_basis(B: Vector, g: Vector) -> tuple[Vector, Vector]:
 
 
 def add_row(s: Vector, h: Vector) -> tuple[Vector, Vector]:
-    """(sigma, W), both by rising sigma: Wᵀ(diag(s²) + h hᵀ)W = diag(sigma²), W orthogonal; s may hold zeros."""
+    """Return (sigma, W), sorted by rising sigma: Wᵀ(diag(s²) + h hᵀ)W = diag(sigma²) with W orthogonal.
+
+    s may contain zeros.
+
+    >>> sigma, W = add_row(np.array([3.0]), np.array([4.0]))
+    >>> sigma
+    array([5.])
+    """
     if len(s) <= _SMALL:
         _, sigma, Wt = np.linalg.svd(np.vstack((np.diag(s), h)))
         return sigma[::-1].copy(), np.asarray(Wt[::-1].T)
@@ -45,7 +57,9 @@ def add_row(s: Vector, h: Vector) -> tuple[Vector, Vector]:
 
 
 def _ascending(s: Vector, h: Vector) -> tuple[Vector, Vector]:
-    """`add_row` for sorted s: values that h does not reach stay, and equal ones are turned until it reaches one."""
+    """Update sorted singular values: values with h_i = 0 stay, and equal values are rotated until h reaches only
+    one.
+    """
     n = len(s)
     top = max(float(s[-1]), float(np.abs(h).max()))
     if top == 0.0:
@@ -73,11 +87,12 @@ def _ascending(s: Vector, h: Vector) -> tuple[Vector, Vector]:
 
 
 def _secular(s: Vector, h: Vector) -> tuple[Vector, Vector]:
-    """The roots x of 1 + sum h_i²/(s_i² - x²) = 0 and the vectors that belong to them; s rises strictly, no h is 0.
+    """Return the roots x of 1 + sum h_i²/(s_i² - x²) = 0 and their vectors, for strictly rising s and h without
+    zeros.
 
-    Each root lies between two values of s, and x² is searched for as its distance tau from the square of the nearer
-    one: every difference s_i² - x² then keeps its digits. The vectors come from the row for which the computed roots
-    are exact (Gu and Eisenstat): orthogonal to rounding, however close the roots are.
+    Each root lies between two values of s; x² is searched for as its distance tau from the square of the nearer one, so
+    that every difference s_i² - x² keeps its digits. The vectors come from the row for which the computed roots are
+    exact (Gu and Eisenstat), so they are orthogonal up to rounding however close the roots are.
     """
     at = np.arange(len(s))
     square = h * h
@@ -96,7 +111,9 @@ def _secular(s: Vector, h: Vector) -> tuple[Vector, Vector]:
 
 
 def _roots(shifted: Vector, square: Vector, low: Vector, high: Vector) -> Vector:
-    """tau_j between low_j and high_j: both neighbouring poles are interpolated (Li's middle way), else it is halved."""
+    """Return tau_j between low_j and high_j, by interpolating both neighbouring poles (Li's middle way) or by
+    halving.
+    """
     n = len(square)
     tau, j = (low + high) / 2, np.arange(n)
     lower = _lower(n)
@@ -110,7 +127,7 @@ def _roots(shifted: Vector, square: Vector, low: Vector, high: Vector) -> Vector
         np.multiply(inverse, lower if len(j) == n else lower[j], out=before)
         f, sunk = 1.0 + inverse @ square, before @ square
         low[j], high[j] = np.where(f < 0, tau[j], low[j]), np.where(f > 0, tau[j], high[j])
-        size = 1.0 + np.abs(f) - 2 * sunk  # the sum of the sizes of all terms, or a little more
+        size = 1.0 + np.abs(f) - 2 * sunk  # the sum of the absolute values of all terms, or slightly more
         going = (np.abs(f) > n * _EPS * size) & (high[j] - low[j] > 2 * _EPS * np.abs(tau[j]))
         if not going.any():
             break
@@ -127,22 +144,22 @@ def _roots(shifted: Vector, square: Vector, low: Vector, high: Vector) -> Vector
 
 
 def _middle_way(f: Vector, before: Vector, after: Vector, d1: Vector, d2: Vector, last: NDArray[np.bool_]) -> Vector:
-    """The step to the root of the function with poles at d1 and d2 that has the same value and slopes."""
+    """Return the step to the root of the function with poles at d1 and d2 that matches value and slopes."""
     with np.errstate(all="ignore"):
         c = f - d1 * before - d2 * after
         a = (d1 + d2) * f - d1 * d2 * (before + after)
         b = d1 * d2 * f
         root = np.sqrt(np.maximum(a * a - 4 * b * c, 0.0))
         step = np.where(a <= 0, (a - root) / (2 * c), 2 * b / (a + root))
-        single = d1 + before * d1 * d1 / (f - d1 * before)  # only the last pole, beyond which there is none
+        single = d1 + before * d1 * d1 / (f - d1 * before)  # the last root has a pole only below it
         return np.where(last, single, step)
 
 
 def _exact_row(between: Vector, gaps: Vector, h: Vector) -> Vector:
-    """Row j: h_i/(s_i² - x_j²) for the h that has exactly these roots.
+    """Return row j, h_i/(s_i² - x_j²), for the h that has exactly these roots.
 
-    h_i² = prod_j (x_j² - s_i²) / prod_{j != i} (s_j² - s_i²); numerator j goes with denominator j where j < i and with
-    j + 1 elsewhere, so that every quotient is of the size of 1.
+    h_i² = prod_j (x_j² - s_i²) / prod_{j != i} (s_j² - s_i²); numerator j is paired with denominator j for j < i and
+    with j + 1 otherwise, so that every quotient is near 1.
     """
     n = len(h)
     pairs = np.full((n, n), -1.0)
@@ -155,9 +172,11 @@ def _exact_row(between: Vector, gaps: Vector, h: Vector) -> Vector:
 
 @lru_cache(maxsize=2)
 def _below(n: int) -> NDArray[np.bool_]:
+    """Return the mask of the entries above the diagonal."""
     return np.arange(n)[:, None] < np.arange(n)
 
 
 @lru_cache(maxsize=2)
 def _lower(n: int) -> Vector:
+    """Return the lower triangle of ones."""
     return np.tri(n)

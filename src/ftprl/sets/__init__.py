@@ -1,4 +1,4 @@
-"""F, what may be played: convex sets with an exact quadratic argmin, a linear one, and their geometry."""
+"""Convex sets of allowed points: exact quadratic and linear minimisers, and the geometry that bounds need."""
 
 from ftprl.sets.balls import L1Ball, L2Ball, LpBall
 from ftprl.sets.base import ConvexSet, Quantity

@@ -1,4 +1,4 @@
-"""Balls of the L_p norms, those of L_1 and L_2 with more closed forms."""
+"""Balls of the L_p norms, with closed forms for p = 1 and p = 2."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PSD = NDArray[np.float64]
 
 @final
 class LpBall(NormBall):
-    """{x : |x - center|_p <= radius} for 1 <= p <= inf.
+    """The ball {x : |x - center|_p <= radius} for 1 <= p <= inf.
 
     >>> LpBall(2, p=4).gamma() == 2 ** 0.5
     True
@@ -50,34 +50,36 @@ class LpBall(NormBall):
         return super()._around_origin(H, z, near)
 
     def closed_form(self, H: PSD) -> bool:
-        """For scalar and diagonal H, and for every H when p = 2."""
+        """Return True for scalar and diagonal H, and for every H when p = 2."""
         return H.ndim < 2 or self.p == 2.0
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """As L1Ball and L2Ball for p = 1 and 2; power cones for a full H otherwise."""
+        """Minimise ½ xᵀHx + z·x in closed form where there is one; solve a program with power cones for other full
+        matrices.
+        """
         return self._twin.minimise(H, z, near) if self._twin is not None else super().minimise(H, z, near)
 
     def minimise_low_rank(self, H: psd.LowRank, z: Vector, near: Vector) -> Solution:
-        """As L2Ball for p = 2."""
+        """Minimise ½ xᵀHx + z·x for a low-rank H; p = 2 has a closed form."""
         twin = self._twin
         return super().minimise_low_rank(H, z, near) if twin is None else twin.minimise_low_rank(H, z, near)
 
     def sq_diameter_low_rank(self, Q: psd.LowRank) -> float:
-        """As L2Ball for p = 2."""
+        """Return max xᵀQx over Fsym for a low-rank Q; exact for p = 2."""
         return super().sq_diameter_low_rank(Q) if self._twin is None else self._twin.sq_diameter_low_rank(Q)
 
     def sq_diameter(self, Q: PSD) -> float:
-        """Exact for diagonal Q; for a full Q exact for p = 1 and 2, an upper bound otherwise."""
+        """Return max xᵀQx over Fsym: exact for diagonal Q and for p = 1 and 2, else an upper bound."""
         return self._twin.sq_diameter(Q) if self._twin is not None else super().sq_diameter(Q)
 
     def is_exact(self, what: Quantity) -> bool:
-        """All but sq_diameter of a full matrix for p other than 1 and 2."""
+        """Return True for every quantity except `sq_diameter` of a full matrix when p is neither 1 nor 2."""
         return what != "full" or self._twin is not None
 
 
 @final
 class L2Ball(NormBall):
-    """{x : |x - center|₂ <= radius}.
+    """The Euclidean ball {x : |x - center|₂ <= radius}.
 
     >>> L2Ball(2).argmin(np.array(1.0), np.array([-3.0, -4.0]), np.zeros(2))
     array([0.6, 0.8])
@@ -97,11 +99,11 @@ class L2Ball(NormBall):
         return -z / H if H else shrink(near, self.radius, 2.0)
 
     def closed_form(self, H: PSD) -> bool:
-        """True: there is a closed form for every H."""
+        """Return True: there is a closed form for every H."""
         return True
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """Closed form for every H: a full one is diagonal in its eigenvectors."""
+        """Minimise ½ xᵀHx + z·x in closed form; a full H is diagonal in the basis of its eigenvectors."""
         if H.ndim < 2:
             return super().minimise(H, z, near)
         w, V = psd.eigh(H)
@@ -111,7 +113,10 @@ class L2Ball(NormBall):
         return Solution(x, self.gap(H, z, x))
 
     def minimise_low_rank(self, H: psd.LowRank, z: Vector, near: Vector) -> Solution:
-        """The same along the directions of H and along what they leave of z, where its weight is one number."""
+        """Minimise ½ xᵀHx + z·x for H = B M Bᵀ plus a multiple of I, without writing H out.
+
+        The step separates into the directions of B and the part of z orthogonal to them, on which H acts as one number.
+        """
         c = self.center
         pull, away = z + H.apply(c) if self._moved else z, near - c if self._moved else near
         w, W = (H.M, None) if H.M.ndim == 1 else np.linalg.eigh(H.M)
@@ -127,20 +132,20 @@ class L2Ball(NormBall):
         return Solution(y, max(float(slope @ (y - c)) + self.radius * float(np.linalg.norm(slope)), 0.0))
 
     def sq_diameter(self, Q: PSD) -> float:
-        """4 r² lmax(Q), exact."""
+        """Return 4 r² lmax(Q), which is exact."""
         return 4 * self.radius**2 * psd.largest(Q)
 
     def sq_diameter_low_rank(self, Q: psd.LowRank) -> float:
-        """4 r² lmax(Q), exact."""
+        """Return 4 r² lmax(Q), which is exact."""
         return 4 * self.radius**2 * Q.largest()
 
     def is_exact(self, what: Quantity) -> bool:
-        """True: every quantity is exact."""
+        """Return True: every quantity of this set is exact."""
         return True
 
 
 def _split(B: Vector, W: Vector | None, v: Vector) -> tuple[Vector, Vector]:
-    """v along the columns of B (turned by W), and what they leave of it."""
+    """Return the coordinates of v in the basis B (turned by W), and the part of v orthogonal to B."""
     h = B.T @ v
     rest = v - B @ h
     if B.shape[1] < len(v):
@@ -148,24 +153,29 @@ def _split(B: Vector, W: Vector | None, v: Vector) -> tuple[Vector, Vector]:
         rest -= B @ again
         h += again
     else:
-        rest[:] = 0.0  # all of it is along some column
+        rest[:] = 0.0  # g lies in the span of the columns
     return h if W is None else W.T @ h, rest
 
 
 def _direction(v: Vector) -> Vector:
+    """Return v scaled to length 1, or v itself if it is 0."""
     size = float(np.linalg.norm(v))
     return v / size if size else v
 
 
 def _clean(w: Vector, z: Vector, raw: Vector) -> Vector:
-    """z in the eigenbasis, with what is rounding dropped where there is no weight."""
+    """Return z in the basis of eigenvectors, with entries that are only rounding set to 0 where the eigenvalue is 0."""
     noise = 64 * len(w) * np.finfo(float).eps * max(float(np.linalg.norm(raw)), float(np.linalg.norm(z)))
     return np.where((w == 0) & (np.abs(z) <= noise), 0.0, z)
 
 
 @final
 class L1Ball(NormBall):
-    """{x : |x - center|₁ <= radius}."""
+    """The L_1 ball {x : |x - center|₁ <= radius}.
+
+    >>> L1Ball(2).vertex(np.array([3.0, -4.0]))
+    array([0., 1.])
+    """
 
     p = 1.0
 
@@ -177,16 +187,23 @@ class L1Ball(NormBall):
         return l1_separable(np.broadcast_to(H, z.shape), z, self.radius, -infinite, infinite, near)
 
     def sq_diameter(self, Q: PSD) -> float:
-        """4 r² max Q_ii, exact."""
+        """Return 4 r² max Q_ii, which is exact."""
         return 4 * self.radius**2 * float(psd.diagonal(Q, self.dim).max())
 
     def is_exact(self, what: Quantity) -> bool:
-        """True: every quantity is exact."""
+        """Return True: every quantity of this set is exact."""
         return True
 
 
 def l1_separable(lam: Vector, z: Vector, radius: float, lo: Vector, hi: Vector, near: Vector) -> Vector:
-    """|x|₁ <= radius and lo <= x <= hi: in y = |x| it is a knapsack, for each sign is known beforehand."""
+    """Minimise ½ sum lam_i x_i² + z·x subject to |x|₁ <= radius and lo <= x <= hi.
+
+    The sign of each x_i is known beforehand, so the problem in y = |x| is a continuous knapsack.
+
+    >>> inf = np.full(2, np.inf)
+    >>> l1_separable(np.ones(2), np.array([-3.0, -1.0]), 2.0, -inf, inf, np.zeros(2))
+    array([2., 0.])
+    """
     sign = np.where(lo > 0, 1.0, np.where(hi < 0, -1.0, np.where(z != 0, -np.sign(z), np.where(near < 0, -1.0, 1.0))))
     low = np.maximum(np.where(sign > 0, lo, -hi), 0.0)
     high = np.where(sign > 0, hi, -lo)

@@ -1,4 +1,4 @@
-"""Ellipsoids, along the axes or not."""
+"""Ellipsoids, with or without axes along the coordinates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PSD = NDArray[np.float64]
 
 @final
 class Ellipsoid(Frozen, ConvexSet):
-    """{x : |A(x - center)|₂ <= 1}, A square and invertible.
+    """The ellipsoid {x : |A(x - center)|₂ <= 1} of a square, invertible A.
 
     >>> Ellipsoid(np.diag([1.0, 2.0])).widths()
     array([2., 1.])
@@ -42,15 +42,15 @@ class Ellipsoid(Frozen, ConvexSet):
 
     @property
     def dim(self) -> int:
-        """The number of coordinates."""
+        """Return the number of coordinates."""
         return len(self.center)
 
     def hat(self, Q: PSD) -> PSD:
-        """A^{-T} Q A^{-1}: the matrix seen from the unit ball."""
+        """Return A^{-T} Q A^{-1}, the matrix Q in the coordinates of the unit ball."""
         return psd.congruence(Q, np.diagonal(self._inverse) if self.axis_aligned else self._inverse)
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
-        """The unit ball's minimiser in the coordinates A(x - center)."""
+        """Return a minimiser over F of ½ xᵀHx + z·x, computed on the unit ball in the coordinates A(x - center)."""
         return self.minimise(H, z, near).x
 
     def _by_ball(self, H: PSD, z: Vector, near: Vector) -> Vector:
@@ -61,15 +61,14 @@ class Ellipsoid(Frozen, ConvexSet):
 
     @cached_property
     def _axes(self) -> tuple[Vector, Vector]:
-        """The axes of the ellipsoid, one a column, and half their lengths."""
+        """Return the axes of the ellipsoid, one per column, and half their lengths."""
         U, s, _ = np.linalg.svd(self._inverse)
         return U, s
 
     def _along_axes(self, q: float, z: Vector) -> Solution:
-        """Minimise ½ q |x|² + z·x, q > 0: along the axes it is separable, O(n²) once these are known.
+        """Minimise ½ q |x|² + z·x for q > 0 in O(n²), given the axes: along them the problem is separable.
 
-        The slope is known along the axes, so that its length there, and with it the gap, costs O(n); what the turns
-        round is added.
+        The gap costs O(n), since the slope is known along the axes; the rounding of the two rotations is added to it.
         """
         U, s = self._axes
         pull = z + q * self.center if self.center.any() else z
@@ -83,8 +82,8 @@ class Ellipsoid(Frozen, ConvexSet):
         return Solution(x, max(inner + reach, 0.0) + lost)
 
     def _inside(self, x: Vector) -> Vector:
-        """x, pulled towards the centre where rounding (of long axes against short ones) left it outside."""
-        for extra in (0.0, *10.0 ** np.arange(-15, -3)):  # the longer the axes, the coarser x itself is
+        """Return x, moved towards the centre if rounding (of long axes beside short ones) left it outside."""
+        for extra in (0.0, *10.0 ** np.arange(-15, -3)):  # the longer the axes, the larger the rounding of x itself
             size = float(np.linalg.norm(self.A @ (x - self.center)))
             if size <= 1.0:
                 break
@@ -92,14 +91,18 @@ class Ellipsoid(Frozen, ConvexSet):
         return x
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """The closed form and its measured gap."""
+        """Minimise ½ xᵀHx + z·x in closed form and measure its gap."""
         if H.ndim == 0 and H > 0 and not self.axis_aligned:
             return self._along_axes(float(H), z)
         x = self._by_ball(H, z, near)
         return Solution(x, self.gap(H, z, x))
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
-        """slope·(x - center) + |A^{-T} slope|₂, rounded up: long axes beside short ones cost digits."""
+        """Return slope·(x - center) + |A^{-T} slope|₂, rounded up because long axes beside short ones lose digits.
+
+        >>> Ellipsoid(np.eye(2)).gap(np.array(1.0), np.array([-2.0, 0.0]), np.array([1.0, 0.0])) < 1e-12
+        True
+        """
         slope = psd.apply(H, x) + z
         reach = float(np.linalg.norm(self._inverse.T @ slope))
         lost = 1e-15 * float(np.abs(slope) @ self._reach)
@@ -107,20 +110,20 @@ class Ellipsoid(Frozen, ConvexSet):
 
     @cached_property
     def _reach(self) -> Vector:
-        """The most that each coordinate's part of A^{-1}u can be, before parts cancel."""
+        """Return the largest value of each coordinate of A^{-1}u before terms cancel: the row sums of |A^{-1}|."""
         return np.asarray(np.abs(self._inverse).sum(axis=1))
 
     def violation(self, x: Vector) -> float:
-        """|A(x - center)|₂ beyond 1, relative to the sizes that enter it."""
+        """Return by how much |A(x - center)|₂ exceeds 1, relative to the numbers it is computed from."""
         over = float(np.linalg.norm(self.A @ (x - self.center))) - 1.0
         return max(over, 0.0) / (1.0 + float(np.linalg.norm(np.abs(self.A) @ (np.abs(x) + np.abs(self.center)))))
 
     def vertex(self, g: Vector) -> Vector:
-        """center - (A'A)^{-1} g / sqrt(g'(A'A)^{-1}g)."""
+        """Return the minimiser of g·x: center - (A'A)^{-1} g / sqrt(g'(A'A)^{-1}g)."""
         return self.center + self._inverse @ lp_vertex(2.0, self._inverse.T @ g)
 
     def widths(self) -> Vector:
-        """2 sqrt of the diagonal of (A'A)^{-1}."""
+        """Return the widths: twice the square roots of the diagonal of (A'A)^{-1}."""
         return self._widths
 
     @cached_property
@@ -128,40 +131,47 @@ class Ellipsoid(Frozen, ConvexSet):
         return check.frozen(np.array([2 * p_norm(row, 2.0) for row in self._inverse]))
 
     def diameter(self) -> float:
-        """2 over the smallest singular value of A."""
+        """Return 2 divided by the smallest singular value of A.
+
+        >>> Ellipsoid(np.diag([1.0, 4.0])).diameter()
+        2.0
+        """
         return 2 * float(self._axes[1][0])
 
     def sq_diameter(self, Q: PSD) -> float:
-        """4 lmax(A^{-T} Q A^{-1}), exact."""
+        """Return 4 lmax(A^{-T} Q A^{-1}), which is exact."""
         return float(Q) * self.diameter() ** 2 if Q.ndim == 0 else 4 * psd.largest(self.hat(Q))
 
     def is_exact(self, what: Quantity) -> bool:
-        """True: every quantity is exact."""
+        """Return True: every quantity of this set is exact."""
         return True
 
     def bounds(self) -> tuple[Vector, Vector]:
-        """center ∓ half the widths."""
+        """Return the centre minus and plus half the widths."""
         half = self.widths() / 2
         return self.center - half, self.center + half
 
     def start(self) -> Vector:
-        """The centre."""
+        """Return the centre."""
         return self.center.copy()
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """|A(x - center)|₂ <= 1."""
+        """Return True if |A(x - center)|₂ <= 1 up to the tolerance."""
         return float(np.linalg.norm(self.A @ (x - self.center))) <= 1.0 + scaled_tolerance(atol, 1.0)
 
     def beta(self) -> float | None:
-        """sqrt(n) when the axes are those of the coordinates; None otherwise."""
+        """Return sqrt(n) if the axes lie along the coordinates, None otherwise."""
         return math.sqrt(self.dim) if self.axis_aligned else None
 
     def inner_box(self) -> Box | None:
-        """The inscribed box when the axes are those of the coordinates."""
+        """Return the inscribed box if the axes lie along the coordinates, None otherwise."""
         return inscribed(self.center, self, math.sqrt(self.dim)) if self.axis_aligned else None
 
     def diagonal_optimum(self, G: Vector) -> PostHoc | None:
-        """2 sqrt 2 sqrt(sum a_i² G_i), a_i the half-axes, when these are those of the coordinates."""
+        """Return the best diagonal by formula if the axes lie along the coordinates, None otherwise.
+
+        Its bound is 2 sqrt 2 sqrt(sum a_i² G_i), with a_i the half-axes.
+        """
         if not self.axis_aligned:
             return None
         a = np.diagonal(self.A)
@@ -169,7 +179,7 @@ class Ellipsoid(Frozen, ConvexSet):
         return PostHoc(2 * ROOT2 * size, size / ROOT2 * a * a, True)
 
     def diagonal_program(self, G: Vector) -> PostHoc:
-        """A semidefinite program."""
+        """Return the best diagonal by a semidefinite program."""
         live = G > 0
         half = self.widths()[live] / 2  # in units of the half widths
         rows = self._inverse[live] / half[:, None]
@@ -177,25 +187,25 @@ class Ellipsoid(Frozen, ConvexSet):
         return on_live_coordinates(G, in_units(half, G[live], lambda H: programs.diagonal_on_ellipsoid(shape, H)))
 
     def full_optimum(self, G: Vector, GG: Vector | None, program: bool) -> PostHoc | None:
-        """2 sqrt 2 sqrt(tr A^{-T} GG A^{-1}), at a multiple of A'A."""
+        """Return the best full matrix, a multiple of A'A with the bound 2 sqrt 2 sqrt(tr A^{-T} GG A^{-1})."""
         if self.axis_aligned:
             return self.diagonal_optimum(G)
         if GG is None:
             return None
-        top = float(np.abs(GG).max())  # squares of gradients and of lengths may each be at the end of the range
+        top = float(np.abs(GG).max())  # squares of gradients and of lengths may both be near the end of the range
         size = math.sqrt(top) * math.sqrt(float(np.trace(self.hat(GG / top))))
         return PostHoc(2 * ROOT2 * size, size / ROOT2 * self.A.T @ self.A, True)
 
     def quadratically_convex(self) -> bool:
-        """When its axes are those of the coordinates."""
+        """Return True if the axes lie along the coordinates."""
         return self.axis_aligned
 
     def penalty_growth(self) -> float | None:
-        """1 when its axes are those of the coordinates."""
+        """Return 1 if the axes lie along the coordinates, None otherwise."""
         return 1.0 if self.axis_aligned else None
 
     def conic(self) -> Conic:
-        """One second-order cone."""
+        """Return the ellipsoid as one second-order cone."""
         return self._conic
 
     @cached_property

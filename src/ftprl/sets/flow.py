@@ -1,4 +1,4 @@
-"""Paths through a network without cycles, and their mixtures: the flow polytope."""
+"""The flow polytope: paths through a network without cycles, and their mixtures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PSD = NDArray[np.float64]
 
 @final
 class FlowPolytope(Frozen, OracleSet):
-    """Mixtures of the paths from `source` to `target`; coordinate e is the share of paths that use `edges[e]`.
+    """The mixtures of paths from `source` to `target`; coordinate e is the share of paths that use `edges[e]`.
 
-    The edges are pairs (from, to) of a directed graph without cycles; their costs may be below 0.
+    The edges are pairs (from, to) of a directed graph without cycles; their costs may be negative.
 
     >>> roads = FlowPolytope([("home", "a"), ("home", "b"), ("a", "work"), ("b", "work")], "home", "work")
     >>> roads.vertex(np.array([1.0, 2.0, 3.0, 1.0]))
@@ -51,19 +51,19 @@ class FlowPolytope(Frozen, OracleSet):
 
     @property
     def dim(self) -> int:
-        """The number of edges."""
+        """Return the number of edges."""
         return len(self.edges)
 
     @cached_property
     def _leaving(self) -> list[list[tuple[int, int]]]:
-        """The edges that leave each node, as (edge, head), in the order of the nodes."""
+        """Return the edges that leave each node as pairs (edge, head), in topological order of the nodes."""
         out: list[list[tuple[int, int]]] = [[] for _ in range(self._nodes)]
         for e, (a, b) in enumerate(zip(self._tail.tolist(), self._head.tolist(), strict=True)):
             out[a].append((e, b))
         return out
 
     def _count_paths(self) -> tuple[list[int], list[int]]:
-        """The number of paths from the source to each node, and from each node to the target: whole numbers."""
+        """Return the number of paths from the source to each node, and from each node to the target, as integers."""
         into, onward = [0] * self._nodes, [0] * self._nodes
         into[self._from] = onward[self._to] = 1
         for a in range(self._nodes):
@@ -75,18 +75,18 @@ class FlowPolytope(Frozen, OracleSet):
 
     @cached_property
     def _share(self) -> list[int]:
-        """The number of paths through each edge."""
+        """Return the number of paths through each edge."""
         ends = zip(self._tail.tolist(), self._head.tolist(), strict=True)
         return [self._into[a] * self._onward[b] for a, b in ends]
 
     def vertex(self, g: Vector) -> Vector:
-        """The cheapest path."""
+        """Return the cheapest path for the edge costs g."""
         x = np.zeros(self.dim)
         x[self._extreme_path(g)] = 1.0
         return x
 
     def _extreme_path(self, cost: Vector) -> list[int]:
-        """The edges of a cheapest path, node by node from the end."""
+        """Return the edges of a cheapest path, found node by node from the target."""
         costs = cost.tolist()
         best: list[float] = [0.0] * self._nodes
         choice: list[tuple[int, int]] = [(-1, -1)] * self._nodes
@@ -105,7 +105,11 @@ class FlowPolytope(Frozen, OracleSet):
         return path
 
     def sample(self, x: Vector, rng: np.random.Generator) -> list[int]:
-        """A random path, as edge numbers, that uses each edge e with probability x[e]."""
+        """Return a random path, as edge numbers, that uses each edge e with probability x[e].
+
+        >>> FlowPolytope([(0, 1), (1, 2)], 0, 2).sample(np.ones(2), np.random.default_rng(0))
+        [0, 1]
+        """
         flow = np.maximum(check.vector("x", x, self.dim), 0.0)
         path, node = [], self._from
         while node != self._to:
@@ -117,7 +121,7 @@ class FlowPolytope(Frozen, OracleSet):
         return path
 
     def widths(self) -> Vector:
-        """1 where some paths use the edge and others do not, else 0."""
+        """Return 1 for each edge that some paths use and others do not, else 0."""
         return self._widths
 
     @cached_property
@@ -125,16 +129,20 @@ class FlowPolytope(Frozen, OracleSet):
         return check.frozen(np.array([1.0 if 0 < k < self._paths else 0.0 for k in self._share]))
 
     def bounds(self) -> tuple[Vector, Vector]:
-        """0 to 1, but for edges of all paths and of none."""
+        """Return the range of each edge: 0 to 1, 1 if every path uses it, 0 if no path does."""
         low = np.array([1.0 if k == self._paths else 0.0 for k in self._share])
         return low, np.array([1.0 if k else 0.0 for k in self._share])
 
     def start(self) -> Vector:
-        """Every path with the same share."""
+        """Return the mixture that gives every path an equal share.
+
+        >>> FlowPolytope([("a", "b"), ("a", "c"), ("b", "c")], "a", "c").start()
+        array([0.5, 0.5, 0.5])
+        """
         return np.array([k / self._paths for k in self._share])
 
     def tangent(self, g: Vector) -> Vector:
-        """g projected on the differences of flows."""
+        """Return the projection of g on the differences of flows."""
         live = g * (self._widths > 0)
         return np.asarray(live - self._row_space @ live)
 
@@ -144,7 +152,7 @@ class FlowPolytope(Frozen, OracleSet):
         return np.asarray(np.linalg.pinv(rows) @ rows)
 
     def sq_diameter(self, Q: PSD) -> float:
-        """The largest weight of the edges that one of two paths uses and the other does not; exact but for a full Q."""
+        """Return the largest weight of the edges used by exactly one of two paths: exact except for a full Q."""
         if Q.ndim == 0:
             return float(Q) * self._widest
         if Q.ndim == 1:
@@ -157,10 +165,10 @@ class FlowPolytope(Frozen, OracleSet):
         return self._furthest_paths(np.ones(self.dim))
 
     def _furthest_paths(self, weight: Vector) -> float:
-        """max over two paths of the weight of the edges in exactly one of them.
+        """Return the largest weight, over pairs of paths, of the edges in exactly one of them.
 
-        `far[a, b]` is that maximum for two paths that are at the nodes a and b: the one that is behind goes on. From
-        one node they go on together, by the same edge (which then counts nothing) or by two.
+        `far[a, b]` is that maximum for two paths that are at the nodes a and b; the path at the earlier node moves on.
+        From a common node both move on, along one edge (which then adds nothing) or along two.
         """
         far = np.full((self._nodes, self._nodes), -np.inf)
         far[self._to, self._to] = 0.0
@@ -174,30 +182,30 @@ class FlowPolytope(Frozen, OracleSet):
         return float(far[self._from, self._from])
 
     def diameter(self) -> float:
-        """The root of the number of edges in which two paths differ most."""
+        """Return the square root of the number of edges in which two paths differ most."""
         return float(np.sqrt(self._widest))
 
     def is_exact(self, what: Quantity) -> bool:
-        """All but sq_diameter of a full matrix."""
+        """Return True for every quantity except `sq_diameter` of a full matrix."""
         return what != "full"
 
     def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
-        """No flow is below 0, so that |x|₁ is a sum: l1 is a cost of every edge."""
+        """Minimise ½ xᵀHx + z·x + l1·|x|₁: no flow is negative, so l1 adds to the cost of every edge."""
         return self.minimise(H, z + l1, near)
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """No flow below 0, what enters a node leaves it, and 1 leaves the source."""
+        """Return True if no flow is negative, flow is conserved at each node, and 1 leaves the source."""
         return self.violation(x) <= 2 * atol
 
     def violation(self, x: Vector) -> float:
-        """The flow furthest below 0, or the node with the largest error."""
+        """Return the size of the most negative flow or of the largest error at a node."""
         conic = self._conic
         unused = np.array([k == 0 for k in self._share])
         off = float(np.abs(conic.A @ x - conic.b).max())
         return max(-float(x.min()), off, float(np.abs(x[unused]).max(initial=0.0)))
 
     def conic(self) -> Conic:
-        """Rows for the edges, an equality for every node but the target."""
+        """Return one row per edge and an equality for every node except the target."""
         return self._conic
 
     @cached_property
@@ -215,7 +223,7 @@ class FlowPolytope(Frozen, OracleSet):
 
 
 def _pair(k: int, edge: Any) -> tuple[Hashable, Hashable]:
-    """An edge, refused where it is no pair of nodes."""
+    """Return the k-th edge as a pair of different nodes, or raise InvalidInput."""
     pair = tuple(edge) if isinstance(edge, tuple | list) else ()
     if len(pair) != 2 or not all(isinstance(node, Hashable) for node in pair) or pair[0] == pair[1]:
         raise InvalidInput(f"edges[{k}] needs two different nodes (from, to), got {edge!r}; pass such a pair.")
@@ -223,7 +231,10 @@ def _pair(k: int, edge: Any) -> tuple[Hashable, Hashable]:
 
 
 def _sorted_nodes(edges: tuple[tuple[Hashable, Hashable], ...]) -> dict[Hashable, int]:
-    """The place of each node in an order in which every edge goes forward."""
+    """Return the position of each node in a topological order.
+
+    Raises InvalidInput if there are no edges or the graph has a cycle.
+    """
     if not edges:
         raise InvalidInput("edges needs at least one pair (from, to), got none; pass the edges of the network.")
     sorter: TopologicalSorter[Hashable] = TopologicalSorter()

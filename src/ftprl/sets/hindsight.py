@@ -1,4 +1,4 @@
-"""The smallest bound that one fixed matrix could have had in hindsight: its type, and the formulas that sets share."""
+"""The smallest bound that one fixed matrix could have had in hindsight: its type and the formulas that sets share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ MAX_PROGRAM_DIM = 8
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PostHoc:
-    """OPT of a family: its value, an optimal Q where it is known, and whether the value is OPT or above it."""
+    """The best bound in hindsight of a family of matrices.
+
+    `value` is the bound, `Q` a matrix that attains it (None if unknown), and `exact` is False if `value` is only an
+    upper bound on the best one.
+    """
 
     value: float
     Q: PSD | None
@@ -34,7 +38,7 @@ class PostHoc:
 
 
 def const_optimum(feasible: ConvexSet, total: float) -> PostHoc:
-    """D sqrt(2 G), the best multiple of the identity."""
+    """Return the best multiple of the identity, with the bound D sqrt(2 G)."""
     D = feasible.diameter()
     if D == 0.0:
         return PostHoc(0.0, None, True)
@@ -42,13 +46,20 @@ def const_optimum(feasible: ConvexSet, total: float) -> PostHoc:
 
 
 def axis_sum(D: Vector, G: Vector) -> float:
-    """sum D_i sqrt(G_i) over the coordinates that saw a gradient; an infinite width without one costs nothing."""
+    """Return sum D_i sqrt(G_i) over coordinates with a gradient; others count as 0 even if their width is infinite.
+
+    >>> axis_sum(np.array([1.0, np.inf]), np.array([4.0, 0.0]))
+    2.0
+    """
     live = G > 0
     return float(D[live] @ np.sqrt(G[live]))
 
 
 def separate_optimum(feasible: ConvexSet, G: Vector) -> PostHoc:
-    """sqrt 2 sum D_i sqrt(G_i), an upper bound over diagonals on any set; or the best constant, if that is smaller."""
+    """Return an upper bound on the best diagonal of any set: sqrt 2 sum D_i sqrt(G_i).
+
+    If the best multiple of the identity has a smaller bound, it is returned instead.
+    """
     D = feasible.widths()
     with np.errstate(divide="ignore", invalid="ignore"):
         Q = np.where(D > 0, np.sqrt(2 * G) / D, 0.0)
@@ -57,7 +68,7 @@ def separate_optimum(feasible: ConvexSet, G: Vector) -> PostHoc:
 
 
 def stack_blocks(sets: Iterable[ConvexSet], parts: list[PostHoc]) -> PostHoc:
-    """The optimum of a product from those of its factors: values add up, diagonals follow each other."""
+    """Combine the optima of a product's factors: values add up, diagonals are concatenated."""
     Q = np.concatenate(
         [np.broadcast_to(0.0 if p.Q is None else p.Q, (s.dim,)) for s, p in zip(sets, parts, strict=True)]
     )
@@ -65,14 +76,14 @@ def stack_blocks(sets: Iterable[ConvexSet], parts: list[PostHoc]) -> PostHoc:
 
 
 def on_live_coordinates(G: Vector, solution: tuple[float, Vector]) -> PostHoc:
-    """A program's answer on the coordinates with G > 0, written out for all of them."""
+    """Extend a program's solution on the coordinates with G > 0 to all coordinates, with 0 elsewhere."""
     Q = np.zeros_like(G)
     Q[G > 0] = solution[1]
     return PostHoc(solution[0], Q, True)
 
 
 def in_units(size: Vector, G: Vector, solve: Callable[[Vector], tuple[float, Vector]]) -> tuple[float, Vector]:
-    """A program's answer for lengths in units of `size`: what it is given is near 1 whatever the set's units are."""
+    """Solve a program for lengths in units of `size`, so that its inputs are near 1 whatever the set's units are."""
     root = np.sqrt(G) * size
     top = float(root.max(initial=0.0))
     if top == 0.0:
@@ -82,7 +93,7 @@ def in_units(size: Vector, G: Vector, solve: Callable[[Vector], tuple[float, Vec
 
 
 def diagonal_by_program(V: Vector, G: Vector) -> PostHoc:
-    """The best diagonal where the vertices of Fsym are known, up to sign: the rows of V."""
+    """Return the best diagonal of a set with known vertices of Fsym: up to sign, the rows of V."""
     unit = np.abs(V).max(axis=0)
     live = (G > 0) & (unit > 0)
     size = unit[live]
@@ -91,8 +102,8 @@ def diagonal_by_program(V: Vector, G: Vector) -> PostHoc:
 
 
 def full_by_program(V: Vector, GG: Vector) -> PostHoc:
-    """The best full matrix where the vertices of Fsym are known, up to sign: the rows of V."""
-    # Within the span of Fsym: outside it Q costs nothing, and the program would send it to infinity.
+    """Return the best full matrix of a set with known vertices of Fsym: up to sign, the rows of V."""
+    # The program is solved within the span of Fsym: outside it Q is free of charge and would go to infinity.
     unit, top = float(np.abs(V).max(initial=0.0)) or 1.0, float(np.abs(GG).max())
     V, GG = V / unit, GG / top
     _, s, W = np.linalg.svd(V, full_matrices=False)

@@ -1,4 +1,4 @@
-"""A set cut by a box: one multiplier and a clip where the set allows it, a solver elsewhere."""
+"""Intersections of a set and a box: a closed form where the set allows one, a solver elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ PSD = NDArray[np.float64]
 
 @final
 class Intersection(Frozen, ConvexSet):
-    """{x in inner : lower <= x <= upper}; closed forms for balls, simplices and half-spaces, a solver elsewhere.
+    """The intersection {x in inner : lower <= x <= upper}.
+
+    Balls, simplices and half-spaces have closed forms for diagonal H; other sets need a solver.
 
     >>> from ftprl.sets import Simplex
     >>> Intersection(Simplex(2), Box(0.25, 1.0, dim=2)).vertex(np.array([1.0, 2.0]))
@@ -53,11 +55,11 @@ class Intersection(Frozen, ConvexSet):
 
     @property
     def dim(self) -> int:
-        """The number of coordinates."""
+        """Return the number of coordinates."""
         return self.box.dim
 
     def _closed_form(self) -> Callable[[Vector, Vector, Vector], Vector] | None:
-        """One multiplier and a clip, chosen once by the kind of the inner set; None where a solver is needed."""
+        """Return the function that minimises with one Lagrange multiplier and a clip, or None if a solver is needed."""
         inner, lo, hi = self.inner, self.box.lower, self.box.upper
         if isinstance(inner, Shares):
             low, high = np.maximum(lo, 0.0), np.minimum(hi, inner.cap)
@@ -84,7 +86,7 @@ class Intersection(Frozen, ConvexSet):
         return None
 
     def _find_anchor(self) -> Vector:
-        """A point of F; its absence is found here."""
+        """Return a point of F; raises InvalidInput if the intersection is empty."""
         inner, lo, hi = self.inner, self.box.lower, self.box.upper
         if self._closed is None:
             return self._inner_point()
@@ -109,7 +111,7 @@ class Intersection(Frozen, ConvexSet):
         return x
 
     def _inner_point(self) -> Vector:
-        """A point well inside, by a solver, in units of the parts' own sizes."""
+        """Return a point well inside F by a solver, in units of the sizes of both parts."""
         ends = zip(self.inner.bounds(), self.box.bounds(), strict=True)
         low, high = (pick(a, b) for pick, (a, b) in zip((np.maximum, np.minimum), ends, strict=True))
         wide = high - low
@@ -121,15 +123,15 @@ class Intersection(Frozen, ConvexSet):
         return low + wide / 2 + unit * interior_point(self._conic.rescale(low + wide / 2, unit))
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
-        """A minimiser over F of ½ xᵀHx + z·x."""
+        """Return a minimiser over F of ½ xᵀHx + z·x."""
         return self.minimise(H, z, near).x
 
     def closed_form(self, H: PSD) -> bool:
-        """For scalar and diagonal H on the sets that one multiplier solves."""
+        """Return True for scalar and diagonal H if one Lagrange multiplier solves the set."""
         return self._closed is not None and H.ndim < 2
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """One multiplier for diagonal H on the sets that allow it, the solver and its gap elsewhere."""
+        """Minimise ½ xᵀHx + z·x by one Lagrange multiplier where `closed_form` holds, by a conic solver elsewhere."""
         if self._closed is not None and self.closed_form(H):
             x = self._closed(np.broadcast_to(H, z.shape), z, near)
             if self.violation(x) > 1e-15:
@@ -138,7 +140,7 @@ class Intersection(Frozen, ConvexSet):
         return minimise_conic(self, H, z, near)
 
     def vertex(self, g: Vector) -> Vector:
-        """The same with H = 0; a linear program where F is a polytope."""
+        """Return a minimiser over F of g·x: by one multiplier, a linear program, or a conic program."""
         if self._closed is not None:
             return self._closed(np.zeros(self.dim), g, self._anchor)
         conic = self._conic
@@ -155,7 +157,7 @@ class Intersection(Frozen, ConvexSet):
         return check.frozen(np.maximum(low, self.box.lower)), check.frozen(np.minimum(high, self.box.upper))
 
     def _range(self) -> tuple[Vector, Vector]:
-        """The range of each coordinate by a formula, for the sets that one multiplier solves."""
+        """Return the range of each coordinate by a formula, for sets that one Lagrange multiplier solves."""
         inner, lo, hi = self.inner, self.box.lower, self.box.upper
         if isinstance(inner, Shares):
             return ranges.with_sum(np.maximum(lo, 0.0), np.minimum(hi, inner.cap), inner.total)
@@ -168,7 +170,7 @@ class Intersection(Frozen, ConvexSet):
 
     @cached_property
     def _start(self) -> Vector:
-        """A point with room on all sides that have any: between the anchor and the middle of the ranges."""
+        """Return a point away from all sides, between a known point of F and the middle of the ranges."""
         if self._closed is None:
             return super()._start
         low, high = self._bounds
@@ -183,18 +185,20 @@ class Intersection(Frozen, ConvexSet):
         return self._anchor + share / 2 * (middle - self._anchor)
 
     def _onto(self, x: Vector) -> Vector:
-        """x with the sum of the shares to rounding."""
+        """Return x moved so that its sum is the total up to rounding."""
         low, high = self._bounds
         assert isinstance(self.inner, Shares)
         return multiplier.with_sum(np.ones(self.dim), -x, low, high, self.inner.total, x)
 
     @cached_property
     def _curved(self) -> bool:
-        """Whether only a conic solver finds its best points; its bounds are then those of the parts."""
+        """Return True if only a conic solver can minimise over F; the bounds are then those of the two parts."""
         return self._closed is None and not self._conic.polyhedral
 
     def widths(self) -> Vector:
-        """The range of each coordinate: by a formula where one multiplier solves the set, else 2n calls of `vertex`."""
+        """Return the range of each coordinate: by a formula if one multiplier solves the set, else by 2n calls of
+        `vertex`.
+        """
         return self._widths
 
     @cached_property
@@ -203,37 +207,37 @@ class Intersection(Frozen, ConvexSet):
         return check.frozen(np.maximum(high - low, 0.0))
 
     def start(self) -> Vector:
-        """A point well inside: by a formula where one multiplier solves the set, else the mean of extreme points."""
+        """Return a point well inside: by a formula if one multiplier solves the set, else a mean of extreme points."""
         return self._anchor.copy() if self._curved else super().start()
 
     def diameter(self) -> float:
-        """The smallest of the parts' and sqrt(sum D²)."""
+        """Return the smallest of three upper bounds: both parts' diameters and sqrt(sum D²)."""
         return min(self.inner.diameter(), self.box.diameter(), super().diameter())
 
     def sq_diameter(self, Q: PSD) -> float:
-        """The smallest upper bound at hand."""
+        """Return the smallest of the available upper bounds on max xᵀQx over Fsym."""
         if Q.ndim == 0:
             return float(Q) * self.diameter() ** 2
         return min(self.inner.sq_diameter(Q), self.box.sq_diameter(Q), super().sq_diameter(Q))
 
     def is_exact(self, what: Quantity) -> bool:
-        """Widths, where they come from vertices."""
+        """Return True for widths if they come from vertices, False otherwise."""
         return what == "widths" and not self._curved
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """In both parts."""
+        """Return True if x lies in both parts."""
         return self.box.contains(x, atol) and self.inner.contains(x, atol)
 
     def violation(self, x: Vector) -> float:
-        """The larger of the parts'."""
+        """Return the larger of the two parts' violations."""
         return max(self.box.violation(x), self.inner.violation(x))
 
     def tangent(self, g: Vector) -> Vector:
-        """What matters on both parts."""
+        """Return the part of g that distinguishes points of both parts."""
         return self.box.tangent(self.inner.tangent(g))
 
     def conic(self) -> Conic:
-        """Both parts' rows and cones."""
+        """Return the rows and cones of both parts."""
         return self._conic
 
     @cached_property

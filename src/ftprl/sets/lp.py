@@ -1,7 +1,7 @@
-"""Separable quadratics over L_p balls, 1 < p < inf: one multiplier, found in logarithms.
+"""Separable quadratics over L_p balls, 1 < p < inf: one Lagrange multiplier, found in logarithms.
 
 In units of the radius the optimum has lam y + mu y^{p-1} = w for y = |x|. Logarithms keep the digits for p near 1,
-where y^{p-1} hardly moves, and for large p, where it leaves the range of a float.
+where y^{p-1} hardly changes, and for large p, where it leaves the range of a float.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def p_norm(x: Vector, p: float) -> float:
-    """|x|_p, also where the p-th powers of the entries leave the range of a float."""
+    """Return |x|_p, also if the p-th powers of the entries leave the range of a float.
+
+    >>> p_norm(np.array([3.0, 4.0]), 2.0)
+    5.0
+    """
     size = np.abs(x)
     top = float(size.max(initial=0.0))
     if top == 0.0 or math.isinf(p) or not math.isfinite(top):
@@ -29,7 +33,11 @@ def p_norm(x: Vector, p: float) -> float:
 
 
 def shrink(v: Vector, radius: float, p: float) -> Vector:
-    """`v`, pulled towards 0 into the L_p ball."""
+    """Return `v`, scaled towards 0 into the L_p ball.
+
+    >>> shrink(np.array([3.0, 4.0]), 1.0, 2.0)
+    array([0.6, 0.8])
+    """
     size = p_norm(v, p)
     return v if size <= radius else v * (radius / size)
 
@@ -37,7 +45,7 @@ def shrink(v: Vector, radius: float, p: float) -> Vector:
 def lp_ball(
     p: float, lam: Vector, z: Vector, radius: float, lo: Vector | None, hi: Vector | None, near: Vector
 ) -> Vector:
-    """Minimise ½ sum l_i x_i² + z·x with |x|_p <= radius, and lo <= x <= hi when a box is given."""
+    """Minimise ½ sum l_i x_i² + z·x subject to |x|_p <= radius, and to lo <= x <= hi if a box is passed."""
     sign, w, low, high = _by_sign(z, radius, lo, hi)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         y = np.clip(np.where(w > 0, w / lam, 0.0) / radius, low, high)
@@ -54,7 +62,10 @@ def lp_ball(
 
 
 def _by_sign(z: Vector, radius: float, lo: Vector | None, hi: Vector | None) -> tuple[Vector, Vector, Vector, Vector]:
-    """(sign, w, low, high): x = sign·radius·y with low <= y <= high, y >= 0, and w = -sign·z its pull outwards."""
+    """Return (sign, w, low, high) such that x = sign·radius·y with low <= y <= high and y >= 0.
+
+    w = -sign·z is the pull of each coordinate away from 0.
+    """
     sign = np.where(z > 0, -1.0, 1.0)
     if lo is None or hi is None:
         return sign, np.abs(z), np.zeros_like(z), np.full_like(z, np.inf)
@@ -64,7 +75,7 @@ def _by_sign(z: Vector, radius: float, lo: Vector | None, hi: Vector | None) -> 
 
 
 def _on_the_sphere(p: float, lam: Vector, w: Vector, radius: float, low: Vector, high: Vector) -> Vector:
-    """The y with |y|_p = 1: Newton in log mu between two ends that are moved together."""
+    """Return the y with |y|_p = 1, by Newton's method in log mu between two ends that close in on the root."""
     live = w > 0
     out = low.copy()
     with np.errstate(divide="ignore"):
@@ -87,7 +98,7 @@ def _on_the_sphere(p: float, lam: Vector, w: Vector, radius: float, low: Vector,
         excess = math.log(total)
         if abs(excess) <= 8 * _EPS * p or after - before <= 2 * _EPS * abs(m):
             break
-        if excess < 0 and slope.min() >= -_EPS:  # mu no longer matters: what is missing is rounding of the logarithms
+        if excess < 0 and slope.min() >= -_EPS:  # mu no longer matters: the rest is rounding of the logarithms
             break
         before, after = (m, after) if excess > 0 else (before, m)
         steep = p * float((powers * slope)[inside].sum()) / total
@@ -112,7 +123,10 @@ def _on_the_sphere(p: float, lam: Vector, w: Vector, radius: float, low: Vector,
 
 
 def _roots(p: float, log_lam: Vector, log_w: Vector, m: float, guess: Vector) -> tuple[Vector, Vector]:
-    """u = log y with lam e^u + e^m e^{(p-1)u} = w, and du/dm: Newton from the right on a convex function."""
+    """Return u = log y with lam e^u + e^m e^{(p-1)u} = w, and du/dm.
+
+    Newton's method starts at the right of the root of a convex function, so it is monotone.
+    """
     q = p - 1.0
     a0, b0 = log_lam - log_w, m - log_w
     reach = np.minimum(-a0, -b0 / q)  # here one term alone is w: at most log 2 too far
@@ -129,11 +143,12 @@ def _roots(p: float, log_lam: Vector, log_w: Vector, m: float, guess: Vector) ->
 
 
 def _fill(p: float, radius: float, x: Vector, flat: NDArray[np.bool_], want: Vector) -> Vector:
-    """Move the flat coordinates from their smallest values towards `want`, as far as the ball allows."""
+    """Move the coordinates without weight from their smallest values towards `want`, as far as the ball allows."""
     least = x[flat]
     rest = np.where(flat, 0.0, x)
 
     def fits(share: float) -> bool:
+        """Return True if this share of the way to `want` stays in the ball."""
         trial = rest.copy()
         trial[flat] = least + share * (want - least)
         return p_norm(trial, p) <= radius

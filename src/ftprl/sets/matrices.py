@@ -1,4 +1,4 @@
-"""Sets of matrices. A matrix is played as the vector of its rows: entry (i, j) is coordinate i·columns + j."""
+"""Sets of matrices, played as vectors: entry (i, j) of a matrix is coordinate i·columns + j."""
 
 from __future__ import annotations
 
@@ -24,22 +24,28 @@ PSD = NDArray[np.float64]
 
 
 class MatrixSet(Frozen, OracleSet):
-    """What the sets of matrices share: their shape."""
+    """Base class of sets of matrices, with their shape."""
 
     rows: int
     columns: int
 
     @property
     def dim(self) -> int:
-        """The number of entries."""
+        """Return the number of entries."""
         return self.rows * self.columns
 
     def matrix(self, x: Vector) -> Vector:
-        """The matrix that the vector x stands for."""
+        """Return the matrix with the entries of the vector x."""
         return check.vector("x", x, self.dim).reshape(self.rows, self.columns)
 
     def vector(self, M: Vector) -> Vector:
-        """The vector of a matrix: its rows, one after the other."""
+        """Return the entries of a matrix as a vector, row by row.
+
+        Raises InvalidInput if the shape is not (rows, columns).
+
+        >>> Birkhoff(2).vector([[1, 0], [0, 1]])
+        array([1., 0., 0., 1.])
+        """
         clean = check.matrix("M", M, self.columns)
         if len(clean) != self.rows:
             raise InvalidInput(f"M needs {self.rows} rows, got {len(clean)}; pass one of shape {self.shape}.")
@@ -47,7 +53,7 @@ class MatrixSet(Frozen, OracleSet):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(rows, columns)."""
+        """Return (rows, columns)."""
         return self.rows, self.columns
 
     def _square(self, x: Vector) -> Vector:
@@ -55,7 +61,10 @@ class MatrixSet(Frozen, OracleSet):
 
 
 class SpectralSet(MatrixSet):
-    """A set that constrains singular values or eigenvalues: a closed form where every entry has the same weight."""
+    """Base class of sets that constrain singular values or eigenvalues.
+
+    A step has a closed form if every entry has an equal weight.
+    """
 
     def _closed(self, H: PSD, z: Vector, near: Vector) -> Vector | None:
         if H.ndim == 2 or (H.ndim and float(np.ptp(H))):
@@ -64,14 +73,14 @@ class SpectralSet(MatrixSet):
 
     @abstractmethod
     def _project(self, x: Vector) -> Vector:
-        """The matrix of the set nearest to x, in the Euclidean norm of the entries."""
+        """Return the matrix of the set nearest to x in the Euclidean norm of the entries."""
 
 
 @final
 class NuclearBall(SpectralSet):
-    """{X : the singular values of X sum to at most radius}: matrices of low rank, for recommendations.
+    """The matrices with singular values that sum to at most `radius`: low rank, for recommendations.
 
-    With one weight for all entries (`CoordinateConstant`) a step is a closed form: one singular value decomposition.
+    With one weight for all entries (`CoordinateConstant`) a step is one singular value decomposition.
 
     >>> F = NuclearBall(2, 3, radius=2.0)
     >>> F.matrix(F.vertex(np.array([0.0, 0.0, 0.0, 0.0, 5.0, 0.0])))
@@ -87,7 +96,7 @@ class NuclearBall(SpectralSet):
         return f"NuclearBall(rows={self.rows}, columns={self.columns}, radius={self.radius:g})"
 
     def vertex(self, g: Vector) -> Vector:
-        """-radius u vᵀ, the first singular vectors of g."""
+        """Return the minimiser of g·x: -radius u vᵀ with the first singular vectors of g."""
         size = float(np.abs(g).max())
         if not size:
             return np.zeros(self.dim)
@@ -101,48 +110,56 @@ class NuclearBall(SpectralSet):
         return np.asarray((U * s) @ Vt)
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
-        """slope·x + radius · the largest singular value of the slope."""
+        """Return slope·x + radius times the largest singular value of the slope."""
         slope = psd.apply(H, x) + z
         return max(float(slope.dot(x)) + self.radius * float(np.linalg.norm(self._square(slope), 2)), 0.0)
 
     def widths(self) -> Vector:
-        """2 radius, for every entry."""
+        """Return 2 radius for every entry."""
         return np.full(self.dim, 2 * self.radius)
 
     def bounds(self) -> tuple[Vector, Vector]:
-        """From -radius to radius."""
+        """Return -radius and radius for every entry."""
         return np.full(self.dim, -self.radius), np.full(self.dim, self.radius)
 
     def start(self) -> Vector:
-        """0."""
+        """Return the zero matrix."""
         return np.zeros(self.dim)
 
     def diameter(self) -> float:
-        """2 radius: the Euclidean norm is never above the sum of the singular values."""
+        """Return 2 radius: the Euclidean norm never exceeds the sum of the singular values."""
         return 2 * self.radius
 
     def sq_diameter(self, Q: PSD) -> float:
-        """4 r² times the largest weight; for a full Q times its largest eigenvalue, an upper bound."""
+        """Return 4 r² times the largest weight; for a full Q, times its largest eigenvalue, an upper bound."""
         return 4 * self.radius**2 * psd.largest(Q)
 
     def is_exact(self, what: Quantity) -> bool:
-        """All but sq_diameter of a full matrix: single entries attain the others."""
+        """Return True except for `sq_diameter` of a full matrix; matrices with a single entry attain the other
+        quantities.
+        """
         return what != "full"
 
     def diagonal_optimum(self, G: Vector) -> PostHoc:
-        """The best constant: only the largest weight counts in N, so all are raised to it."""
+        """Return the best multiple of the identity: only the largest weight counts in N, so all others can be raised to
+        it.
+        """
         return const_optimum(self, float(G.sum()))
 
     def penalty_growth(self) -> float:
-        """1."""
+        """Return 1."""
         return 1.0
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """The sum of the singular values."""
+        """Return True if the singular values sum to at most the radius."""
         return self._over(x) <= scaled_tolerance(atol, self.radius)
 
     def violation(self, x: Vector) -> float:
-        """The sum of the singular values beyond the radius, over it."""
+        """Return by how much the sum of the singular values exceeds the radius, relative to the radius.
+
+        >>> NuclearBall(2, 2).violation(np.array([2.0, 0.0, 0.0, 0.0]))
+        1.0
+        """
         return max(self._over(x), 0.0) / self.radius
 
     def _over(self, x: Vector) -> float:
@@ -151,10 +168,11 @@ class NuclearBall(SpectralSet):
 
 @final
 class Spectrahedron(SpectralSet):
-    """{X symmetric, positive semidefinite, of this trace}: covariances, density matrices, mixtures of subspaces.
+    """The symmetric, positive semidefinite matrices of a fixed trace: covariances, density matrices, mixtures of
+    subspaces.
 
     All size² entries are coordinates, so (i, j) and (j, i) are equal; only the symmetric part of a gradient matters.
-    With one weight for all entries a step is a closed form: one eigendecomposition.
+    With one weight for all entries a step is one eigendecomposition.
 
     >>> F = Spectrahedron(2)
     >>> F.matrix(F.vertex(np.array([1.0, 0.0, 0.0, 3.0])))
@@ -174,7 +192,7 @@ class Spectrahedron(SpectralSet):
         return (M + M.T) / 2
 
     def vertex(self, g: Vector) -> Vector:
-        """trace u uᵀ, u an eigenvector of the smallest eigenvalue of g."""
+        """Return the minimiser of g·x: trace u uᵀ with u an eigenvector of the smallest eigenvalue of g."""
         size = float(np.abs(g).max())
         u = np.linalg.eigh(self._symmetric(g) / size)[1][:, 0] if size else np.eye(self.rows)[0]
         return np.outer(self.trace * u, u).ravel()
@@ -186,36 +204,44 @@ class Spectrahedron(SpectralSet):
         return np.asarray((X + X.T) / 2)
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
-        """slope·x - trace · the smallest eigenvalue of the slope."""
+        """Return slope·x - trace times the smallest eigenvalue of the slope."""
         slope = psd.apply(H, x) + z
         return max(float(slope.dot(x)) - self.trace * float(np.linalg.eigvalsh(self._symmetric(slope))[0]), 0.0)
 
     def widths(self) -> Vector:
-        """The trace, for every entry: from 0 on the diagonal, from minus a half of it elsewhere."""
+        """Return the trace for every entry: from 0 to it on the diagonal, from -trace/2 to trace/2 elsewhere."""
         return np.full(self.dim, self.trace if self.rows > 1 else 0.0)
 
     def bounds(self) -> tuple[Vector, Vector]:
-        """0 to trace on the diagonal, half of it to either side elsewhere."""
+        """Return the range of each entry: 0 to trace on the diagonal, -trace/2 to trace/2 elsewhere."""
         if self.rows == 1:
             return np.full(1, self.trace), np.full(1, self.trace)
         eye = np.eye(self.rows).ravel()
         return -self.trace / 2 * (1 - eye), self.trace / 2 * (1 + eye)
 
     def start(self) -> Vector:
-        """trace / size times the identity."""
+        """Return trace / size times the identity.
+
+        >>> Spectrahedron(2).matrix(Spectrahedron(2).start())
+        array([[0.5, 0. ],
+               [0. , 0.5]])
+        """
         return (np.eye(self.rows) * (self.trace / self.rows)).ravel()
 
     def tangent(self, g: Vector) -> Vector:
-        """The symmetric part of g, less the mean of its diagonal on the diagonal."""
+        """Return the symmetric part of g, with the mean of its diagonal subtracted on the diagonal."""
         M = self._symmetric(g)
         return (M - np.eye(self.rows) * (float(np.trace(M)) / self.rows)).ravel()
 
     def diameter(self) -> float:
-        """sqrt 2 trace."""
+        """Return sqrt 2 trace."""
         return math.sqrt(2.0) * self.trace if self.rows > 1 else 0.0
 
     def sq_diameter(self, Q: PSD) -> float:
-        """2 s² times the number; upper bounds for other weights, of the part of Q that symmetric matrices see."""
+        """Return max xᵀQx over Fsym: 2 trace² q for Q = q I, an upper bound for other weights.
+
+        Only the part of Q that acts on symmetric matrices counts.
+        """
         if self.rows == 1:
             return 0.0
         if Q.ndim == 2:
@@ -224,15 +250,15 @@ class Spectrahedron(SpectralSet):
         return min(2 * self.trace**2 * psd.largest(Q), super().sq_diameter(Q) if Q.ndim else math.inf)
 
     def is_exact(self, what: Quantity) -> bool:
-        """Widths and diameter."""
+        """Return True for the widths and the diameter."""
         return what in ("widths", "diameter")
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """Symmetric, no eigenvalue below 0, the trace."""
+        """Return True if x is symmetric, has no negative eigenvalue, and has the trace of the set."""
         return self._miss(x) <= scaled_tolerance(atol, self.trace)
 
     def violation(self, x: Vector) -> float:
-        """The worst of the three, over the trace."""
+        """Return the largest of the three errors (symmetry, eigenvalues, trace), relative to the trace."""
         return self._miss(x) / self.trace
 
     def _miss(self, x: Vector) -> float:
@@ -243,7 +269,9 @@ class Spectrahedron(SpectralSet):
 
 @final
 class Birkhoff(MatrixSet):
-    """{X >= 0, every row and every column sums to 1}: mixtures of assignments of size workers to size tasks.
+    """The doubly stochastic matrices {X >= 0, every row and column sums to 1}: mixtures of assignments.
+
+    Entry (i, j) is the share of assignments that give task j to worker i; there are `size` workers and `size` tasks.
 
     >>> Birkhoff(2).vertex(np.array([3.0, 1.0, 1.0, 2.0]))
     array([0., 1., 1., 0.])
@@ -256,7 +284,7 @@ class Birkhoff(MatrixSet):
         return f"Birkhoff(size={self.rows})"
 
     def vertex(self, g: Vector) -> Vector:
-        """The cheapest assignment (SciPy's `linear_sum_assignment`)."""
+        """Return the cheapest assignment (SciPy's `linear_sum_assignment`)."""
         with extra_imports:
             from scipy.optimize import linear_sum_assignment
 
@@ -265,28 +293,31 @@ class Birkhoff(MatrixSet):
         return X.ravel()
 
     def widths(self) -> Vector:
-        """1, for every entry."""
+        """Return 1 for every entry."""
         return np.full(self.dim, 1.0 if self.rows > 1 else 0.0)
 
     def bounds(self) -> tuple[Vector, Vector]:
-        """From 0 to 1."""
+        """Return 0 and 1 for every entry."""
         return np.full(self.dim, 0.0 if self.rows > 1 else 1.0), np.ones(self.dim)
 
     def start(self) -> Vector:
-        """1 / size everywhere."""
+        """Return the matrix with 1 / size everywhere."""
         return np.full(self.dim, 1.0 / self.rows)
 
     def tangent(self, g: Vector) -> Vector:
-        """g less the means of its rows and columns."""
+        """Return g without the means of its rows and columns."""
         M = self._square(g)
         return np.asarray(M - M.mean(axis=0) - M.mean(axis=1)[:, None] + M.mean()).ravel()
 
     def diameter(self) -> float:
-        """sqrt(2 size): two assignments without a common pair."""
+        """Return sqrt(2 size), the distance of two assignments without a common pair."""
         return math.sqrt(2.0 * self.rows) if self.rows > 1 else 0.0
 
     def sq_diameter(self, Q: PSD) -> float:
-        """2 size times a number; for other weights upper bounds: twice the dearest assignment, or an eigenvalue."""
+        """Return max xᵀQx over Fsym: 2 size q for Q = q I, an upper bound for other weights.
+
+        The bound is twice the most expensive assignment, or comes from the largest eigenvalue, whichever is smaller.
+        """
         if self.rows == 1:
             return 0.0
         if Q.ndim == 0:
@@ -298,25 +329,25 @@ class Birkhoff(MatrixSet):
         return min(super().sq_diameter(Q), psd.largest(seen) * self.diameter() ** 2)
 
     def is_exact(self, what: Quantity) -> bool:
-        """Widths and diameter."""
+        """Return True for the widths and the diameter."""
         return what in ("widths", "diameter")
 
     def minimise_l1(self, H: PSD, z: Vector, l1: float, near: Vector) -> Solution:
-        """|x|₁ is the same at every point, so it changes nothing."""
+        """Minimise ½ xᵀHx + z·x: |x|₁ is equal at all points of the set, so the penalty changes nothing."""
         return self.minimise(H, z, near)
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """No entry below 0, and every sum."""
+        """Return True if no entry is negative and every row and column sums to 1."""
         return self.violation(x) <= 2 * atol
 
     def violation(self, x: Vector) -> float:
-        """The entry furthest below 0 or the worst sum."""
+        """Return the size of the most negative entry or of the largest error of a sum."""
         M = self._square(x)
         off = max(float(np.abs(M.sum(axis=axis) - 1).max()) for axis in (0, 1))
         return max(-float(x.min()), off)
 
     def conic(self) -> Conic:
-        """Rows for the entries, equalities for the sums (one of them follows from the others)."""
+        """Return a row for each entry and an equality for each sum but one, which follows from the others."""
         return self._conic
 
     @cached_property

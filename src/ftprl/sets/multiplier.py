@@ -1,7 +1,7 @@
-"""Separable quadratics under one coupling constraint: the solution is a function of one multiplier mu.
+"""Separable quadratics under one coupling constraint: the solution is a function of one Lagrange multiplier mu.
 
-Each routine minimises ½ sum l_i x_i² + z·x with lam >= 0. A coordinate with l_i = 0 and z_i = 0 does not matter to
-the objective: it stays at `near` as far as the constraint leaves room.
+Each routine minimises ½ sum l_i x_i² + z·x with lam >= 0. A coordinate with l_i = 0 and z_i = 0 does not change the
+objective: it stays at `near` as far as the constraint allows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
-    """No coupling: clip the free minimiser; an endpoint where the objective is linear; `near` where it is flat."""
+    """Minimise within lo <= x <= hi alone: clip the unconstrained minimiser.
+
+    A coordinate with a linear objective goes to an end of its range, one without any objective stays at `near`.
+
+    >>> box(np.array([2.0, 0.0]), np.array([-1.0, 3.0]), np.zeros(2), np.ones(2), np.zeros(2))
+    array([0.5, 0. ])
+    """
     if psd.positive(lam):
         x = z / lam
         np.negative(x, out=x)
@@ -31,11 +37,15 @@ def box(lam: Vector, z: Vector, lo: Vector, hi: Vector, near: Vector) -> Vector:
 
 
 def simplex(lam: Vector, z: Vector, total: float, near: Vector) -> Vector:
-    """x >= 0 and sum x = total, every weight above 0: x_i = (nu - z_i)/l_i where that is above 0.
+    """Minimise subject to x >= 0 and sum x = total, all weights positive: x_i = max((nu - z_i)/l_i, 0).
 
-    The nu of any set of coordinates is at least the true one, and falls when those with z_i >= nu leave it: a few
-    steps from the coordinates that `near` uses. All is measured from the z of the lightest coordinate k in use: then
-    |z_i - z_k| <= 2 l_i total for every i in use, so that no digit is lost, whatever the weights. Twin: `with_sum`.
+    The nu of any set of coordinates is at least the true one, and falls when the coordinates with z_i >= nu are left
+    out: a few steps from the coordinates that `near` uses. All z are measured from the z of the coordinate k in use
+    with the smallest weight: then |z_i - z_k| <= 2 l_i total for every i in use, and no digit is lost whatever the
+    weights. `with_sum` solves the problem with bounds.
+
+    >>> simplex(np.ones(3), np.array([0.0, 0.5, 9.0]), 1.0, np.full(3, 1 / 3))
+    array([0.75, 0.25, 0.  ])
     """
     on = near.nonzero()[0]
     on = on if on.size else np.arange(z.size)
@@ -60,7 +70,10 @@ def simplex(lam: Vector, z: Vector, total: float, near: Vector) -> Vector:
 
 
 def _level(lam: Vector, z: Vector, total: float, on: NDArray[np.intp] | slice) -> tuple[float, float, Vector]:
-    """(nu, z_k, x): the coordinates `on` alone sum to the total; nu is measured from z_k of the lightest one."""
+    """Return (nu, z_k, x) for the coordinates `on` alone, which sum to the total.
+
+    nu is measured from z_k, with k the coordinate of smallest weight.
+    """
     weight, r = lam[on], z[on]
     k = weight.argmin()
     low, light = weight.item(k), r.item(k)
@@ -71,7 +84,11 @@ def _level(lam: Vector, z: Vector, total: float, on: NDArray[np.intp] | slice) -
 
 
 def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
-    """lo <= x <= hi and sum x = total: the continuous quadratic knapsack."""
+    """Minimise subject to lo <= x <= hi and sum x = total: the continuous quadratic knapsack.
+
+    >>> with_sum(np.ones(2), np.zeros(2), np.zeros(2), np.array([0.25, 1.0]), 1.0, np.zeros(2))
+    array([0.25, 0.75])
+    """
     if psd.positive(lam) and math.isfinite(lo.item(lo.argmin())):
         if total <= float(lo.sum()):
             return lo.copy()
@@ -83,9 +100,9 @@ def with_sum(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near:
 
 
 def _fix_in_turn(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
-    """All weights above 0: solve without bounds, fix for good the side that is broken by more, and repeat.
+    """Solve the knapsack with positive weights: ignore the bounds, fix the side violated by more, and repeat.
 
-    Each step is measured from the z of the lightest free coordinate, as in `simplex`.
+    Each step measures z from the z of the free coordinate with the smallest weight, as `simplex` does.
     """
     x, on, rest = lo.copy(), np.arange(lo.size), total
     low, high = lo, hi
@@ -105,7 +122,7 @@ def _fix_in_turn(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float) -
 
 
 def _onto_sum(x: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
-    """Give what rounding left of the sum to the coordinates with room for it."""
+    """Add the rounding error of the sum to coordinates that have room for it."""
     for _ in range(2):
         rest = total - float(x.sum())
         slack = hi - x if rest > 0 else x - lo
@@ -117,12 +134,13 @@ def _onto_sum(x: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
 
 
 def _by_knots(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near: Vector) -> Vector:
-    """The same where some weights are 0: search the multiplier among its knots, O(n log n)."""
+    """Solve the knapsack with some weights 0: search the multiplier among its breakpoints, O(n log n)."""
     weighted = lam > 0
     safe = np.where(weighted, lam, 1.0)
     want, capped = -z, bool(np.isfinite(hi).any())
 
     def plays(mu: float) -> Vector:
+        """Return the minimiser for the multiplier mu, without the constraint on the sum."""
         rest = want - mu
         free = np.where(weighted, rest / safe, np.where(rest > 0, hi, lo))
         free = np.maximum(free, lo)
@@ -132,7 +150,7 @@ def _by_knots(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near
         knots = np.concatenate((want - lam * lo, np.where(weighted, want - lam * hi, want)))
     knots = np.sort(knots[np.isfinite(knots)])
     low, high = 0, len(knots)
-    while low < high:  # the first knot at which the sum has fallen to the total
+    while low < high:  # find the first knot at which the sum is at most the total
         mid = (low + high) // 2
         if plays(knots[mid]).sum() > total:
             low = mid + 1
@@ -141,7 +159,7 @@ def _by_knots(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near
     at = float(knots[low]) if low < len(knots) else math.inf
     before = float(knots[low - 1]) if low else -math.inf
     loose = ~weighted & (want == at)
-    if loose.any():  # at this very multiplier they may take any share, if those of all others leave one
+    if loose.any():  # at this multiplier they may take any share that the others leave
         x = plays(at)
         rest = total - float(x[~loose].sum())
         if rest <= float(hi[loose].sum()):
@@ -157,6 +175,7 @@ def _by_knots(lam: Vector, z: Vector, lo: Vector, hi: Vector, total: float, near
 
 
 def _between(a: float, b: float) -> float:
+    """Return a number between a and b, either of which may be infinite."""
     if math.isinf(a) and math.isinf(b):
         return 0.0
     if math.isinf(a):
@@ -167,7 +186,7 @@ def _between(a: float, b: float) -> float:
 
 
 def _spread(near: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
-    """The point nearest to `near` with the given bounds and sum, the sum brought into reach first."""
+    """Return the point nearest to `near` with these bounds and this sum, after clipping the sum to what is possible."""
     total = min(max(total, float(lo.sum())), float(hi.sum()))
     return with_sum(np.ones_like(near), -near, lo, hi, total, near)
 
@@ -175,7 +194,12 @@ def _spread(near: Vector, lo: Vector, hi: Vector, total: float) -> Vector:
 def knapsack(
     lam: Vector, z: Vector, a: Vector, lo: Vector, hi: Vector, b: float, near: Vector, *, equality: bool
 ) -> Vector:
-    """lo <= x <= hi and a·x = b (or <= b), by y = a x where a is not 0."""
+    """Minimise subject to lo <= x <= hi and a·x = b (or a·x <= b), by substituting y = a x where a is not 0.
+
+    >>> one = np.ones(2)
+    >>> knapsack(one, -one, np.array([1.0, 2.0]), 0 * one, one, 2.0, 0 * one, equality=False)
+    array([0.8, 0.6])
+    """
     x = box(lam, z, lo, hi, near)
     if not equality and float(a @ x) <= b:
         return x
@@ -189,7 +213,11 @@ def knapsack(
 
 
 def l2_ball(lam: Vector, z: Vector, radius: float, near: Vector) -> Vector:
-    """|x|₂ <= radius: x(mu) = -z/(lam + mu) for one mu >= 0."""
+    """Minimise subject to |x|₂ <= radius: x(mu) = -z/(lam + mu) for one mu >= 0.
+
+    >>> l2_ball(np.ones(2), np.array([-3.0, -4.0]), 1.0, np.zeros(2))
+    array([0.6, 0.8])
+    """
     if psd.positive(lam):
         return _in_ball(lam, z, radius)[0]
     flat = (lam == 0) & (z == 0)
@@ -200,10 +228,10 @@ def l2_ball(lam: Vector, z: Vector, radius: float, near: Vector) -> Vector:
 
 
 def _in_ball(lam: Vector, z: Vector, radius: float) -> tuple[Vector, float]:
-    """The minimiser where no coordinate is flat, and the square of the radius that it leaves.
+    """Return the minimiser if every coordinate has weight or slope, and the square of the radius left over.
 
-    Newton on 1/|u(mu)| = 1, monotone from the left, for u = x/radius, with weights and slopes in units of the largest
-    slope: every square is then one of numbers near 1.
+    Newton's method on 1/|u(mu)| = 1, monotone from the left, for u = x/radius, with weights and slopes in units of the
+    largest slope, so that all squares are of numbers near 1.
     """
     if not z.size:
         return z, radius**2

@@ -1,4 +1,4 @@
-"""Sets that are known by a linear oracle alone: the best point along a slope."""
+"""Sets described by a linear oracle alone, which returns the best point for a slope."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PSD = NDArray[np.float64]
 
 
 class OracleSet(ConvexSet):
-    """A bounded set of which only `dim` and `vertex` need to be written: steps are taken by Frank-Wolfe.
+    """A bounded set that needs only `dim` and `vertex`; its steps are taken by Frank-Wolfe.
 
-    Every step is a mixture of points that `vertex` gave, so it lies in the set; its gap is measured and part of the
-    certificate. On a polytope a step ends at the minimum; on a curved set after at most `max_steps` vertices.
+    Every step is a mixture of points that `vertex` returned, so it lies in the set; its gap is measured and part of the
+    certificate. On a polytope a step ends at the minimum, on a curved set after at most `max_steps` vertices.
 
     >>> class Triangle(OracleSet):
     ...     dim = 2
@@ -35,14 +35,16 @@ class OracleSet(ConvexSet):
 
     @abstractmethod
     def vertex(self, g: Vector) -> Vector:
-        """A minimiser over F of g·x, exact up to rounding."""
+        """Return a minimiser over F of g·x, exact up to rounding."""
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
-        """A minimiser over F of ½ xᵀHx + z·x, up to the gap that `minimise` measures."""
+        """Return a minimiser over F of ½ xᵀHx + z·x, up to the gap that `minimise` measures."""
         return self.minimise(H, z, near).x
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """The vertex itself for H = 0; else a closed form where the set has one, or Frank-Wolfe from `near`."""
+        """Minimise ½ xᵀHx + z·x: one vertex for H = 0, else a closed form if the set has one, or Frank-Wolfe from
+        `near`.
+        """
         if H.any():
             x = self._closed(H, z, near)
             if x is not None:
@@ -53,11 +55,11 @@ class OracleSet(ConvexSet):
         return Solution(corner, 0.0) if won > 0 else Solution(near.copy(), 0.0)
 
     def _closed(self, H: PSD, z: Vector, near: Vector) -> Vector | None:
-        """The minimiser by a formula, where there is one for such an H; None where there is none."""
+        """Return the minimiser by a formula, or None if there is no formula for such an H."""
         return None
 
     def _size(self, H: PSD, z: Vector, near: Vector) -> float:
-        """The size of the objective over F, measured from `near`, and what rounding near `near` adds to it."""
+        """Return the size of the objective over F, measured from `near`, with the rounding at `near` added."""
         D, weights = self.widths(), np.abs(H)
         slope = np.abs(psd.apply(H, near) + z)
         return float(D @ (slope + psd.apply(weights, D) + 1e-2 * (np.abs(z) + psd.apply(weights, np.abs(near)))))
@@ -68,13 +70,13 @@ class OracleSet(ConvexSet):
         return check.frozen(np.maximum(high - low, 0.0))
 
     def widths(self) -> Vector:
-        """The range of each coordinate, by 2n calls of `vertex`."""
+        """Return the range of each coordinate, by 2n calls of `vertex`."""
         return self._widths
 
     def distance(self, x: Vector) -> float:
-        """How far x is outside F, at least: what the best point y that Frank-Wolfe finds near x proves.
+        """Return a proved lower bound on the distance of x from F.
 
-        With d = y - x no point of F has less than d·x + |d|² - gap along d.
+        Frank-Wolfe finds a point y of F near x; with d = y - x, no point u of F has d·u below d·x + |d|² - gap.
         """
         y = minimise_by_vertices(self.vertex, np.array(1.0), -x, self.start(), self._scale**2, self.max_steps)
         away = float(np.linalg.norm(y.x - x))
@@ -86,9 +88,9 @@ class OracleSet(ConvexSet):
         return float(np.maximum(np.abs(low), np.abs(high)).max())
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """Unless x is proved to be outside by more than atol·(1 + scale)."""
+        """Return False only if x is proved to be outside by more than atol·(1 + scale)."""
         return self.distance(x) <= scaled_tolerance(atol, self._scale)
 
     def violation(self, x: Vector) -> float:
-        """The distance to F that is proved, relative to the largest number in F."""
+        """Return the proved distance to F, relative to the largest number in F."""
         return self.distance(x) / (self._scale or 1.0)

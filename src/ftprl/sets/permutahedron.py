@@ -1,4 +1,4 @@
-"""Rankings: mixtures of the orders of given values."""
+"""The permutahedron: rankings, and mixtures of the orders of given values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PSD = NDArray[np.float64]
 
 @final
 class Permutahedron(Frozen, OracleSet):
-    """The mixtures of all orders of `values`; a number n stands for the ranks 1, ..., n.
+    """The mixtures of all orders of `values`; a number n means the ranks 1, ..., n.
 
-    With one weight for all coordinates a step is a closed form, one isotonic regression; else it is Frank-Wolfe.
+    With one weight for all coordinates a step is one isotonic regression; otherwise it is Frank-Wolfe.
 
     >>> Permutahedron(3).vertex(np.array([0.5, -1.0, 2.0]))
     array([2., 3., 1.])
@@ -40,11 +40,11 @@ class Permutahedron(Frozen, OracleSet):
 
     @property
     def dim(self) -> int:
-        """The number of coordinates."""
+        """Return the number of coordinates."""
         return len(self.values)
 
     def vertex(self, g: Vector) -> Vector:
-        """The largest value where g is smallest, and so on."""
+        """Return the minimiser of g·x: the largest value where g is smallest, and so on."""
         x = np.empty(self.dim)
         x[np.argsort(g, kind="stable")] = self.values
         return x
@@ -55,7 +55,11 @@ class Permutahedron(Frozen, OracleSet):
         return self.nearest(-z / float(H.max()))
 
     def nearest(self, x: Vector) -> Vector:
-        """The projection: the sorted x, less a decreasing sequence that isotonic regression finds."""
+        """Return the projection of x: the sorted x minus the decreasing sequence that isotonic regression finds.
+
+        >>> Permutahedron(3).nearest(np.array([9.0, 0.0, 5.0]))
+        array([3., 1., 2.])
+        """
         with extra_imports:
             from scipy.optimize import isotonic_regression
 
@@ -64,7 +68,7 @@ class Permutahedron(Frozen, OracleSet):
         blocks = isotonic_regression(s - self.values, increasing=False).blocks
         out = np.empty(self.dim)
         for a, b in pairwise(blocks):
-            # In a block x keeps its differences around the mean of the values: nothing large cancels.
+            # Within a block x keeps its differences around the mean of the values, so no large numbers cancel.
             part = s[a:b] - s[a]
             out[order[a:b]] = part - part.mean() + self.values[a:b].mean()
         return out
@@ -74,47 +78,50 @@ class Permutahedron(Frozen, OracleSet):
         return float(self.values[0] - self.values[-1])
 
     def widths(self) -> Vector:
-        """The largest value less the smallest, everywhere."""
+        """Return the largest value minus the smallest, for every coordinate."""
         return np.full(self.dim, self._span)
 
     def bounds(self) -> tuple[Vector, Vector]:
-        """From the smallest value to the largest."""
+        """Return the smallest and the largest value, for every coordinate."""
         return np.full(self.dim, self.values[-1]), np.full(self.dim, self.values[0])
 
     def start(self) -> Vector:
-        """The mean of the values, everywhere."""
+        """Return the mean of the values, for every coordinate."""
         return np.full(self.dim, float(self.values.mean()))
 
     def tangent(self, g: Vector) -> Vector:
-        """g minus its mean: a constant changes no comparison."""
+        """Return g minus its mean: all points have an equal sum, so a constant does not distinguish them."""
         return g - float(g.mean())
 
     @cached_property
     def _differences(self) -> Vector:
-        """Squares of the largest difference of two orders, sorted: Fsym is the permutahedron of that difference."""
+        """Return the sorted squares of the largest difference of two orders, the values of the permutahedron Fsym."""
         return check.frozen(np.sort((self.values - self.values[::-1]) ** 2))
 
     def sq_diameter(self, Q: PSD) -> float:
-        """The largest weight with the largest difference, and so on; exact, but for a full Q an upper bound."""
+        """Return max xᵀQx over Fsym: exact for diagonal Q, an upper bound for a full Q.
+
+        For a diagonal the largest weight meets the largest difference, and so on.
+        """
         if Q.ndim == 2:
             centred = Q - Q.mean(axis=0) - Q.mean(axis=1)[:, None] + Q.mean()
             return min(super().sq_diameter(Q), psd.largest(centred) * float(self._differences.sum()))
         return float(np.sort(np.broadcast_to(Q, (self.dim,))) @ self._differences)
 
     def diameter(self) -> float:
-        """The distance from an order to its reverse."""
+        """Return the distance from an order to its reverse."""
         return float(np.sqrt(self._differences.sum()))
 
     def is_exact(self, what: Quantity) -> bool:
-        """All but sq_diameter of a full matrix."""
+        """Return True for every quantity except `sq_diameter` of a full matrix."""
         return what != "full"
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """Every sum of the k largest, up to atol·(1 + scale)."""
+        """Return True if, for every k, the k largest entries sum to at most the k largest values."""
         return self._excess(x) <= scaled_tolerance(atol, float(np.abs(self.values).max()))
 
     def violation(self, x: Vector) -> float:
-        """The worst sum of the k largest, over the largest value."""
+        """Return the largest excess of a sum of k entries, relative to the largest value."""
         size = float(np.abs(self.values).max())
         return max(self._excess(x), 0.0) / size if size else float(np.abs(x).max() > 0)
 

@@ -1,4 +1,4 @@
-"""Half-spaces and polytopes."""
+"""Half-spaces and polytopes: sets defined by linear constraints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ _MAX_GAMMA_PAIRS = 4000
 
 @final
 class Halfspace(Frozen, ConvexSet):
-    """{x : a·x <= b}; unbounded, so it plays with `Fixed` matrices or inside an `Intersection`."""
+    """The half-space {x : a·x <= b}.
+
+    It is unbounded, so use it with `Fixed` matrices or inside an `Intersection`.
+
+    >>> Halfspace([1.0, 0.0], 2.0).argmin(np.array(1.0), np.array([-5.0, -1.0]), np.zeros(2))
+    array([2., 1.])
+    """
 
     def __init__(self, a: ArrayLike, b: float) -> None:
         normal = check.vector("a", a)
@@ -39,11 +45,14 @@ class Halfspace(Frozen, ConvexSet):
 
     @property
     def dim(self) -> int:
-        """The number of coordinates."""
+        """Return the number of coordinates."""
         return len(self.a)
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
-        """The free minimiser, moved along H⁺a (or, for free, along a direction H does not see) to a·x = b."""
+        """Return a minimiser of ½ xᵀHx + z·x: the unconstrained one, moved along H⁺a to a·x = b if it lies outside.
+
+        Where H has directions without weight, the move goes along them at no cost.
+        """
         null = near - psd.solve(H, psd.apply(H, near)) if H.ndim == 2 else np.where(H == 0, near, 0.0)
         x = null - psd.solve(H, z)
         if np.linalg.norm(psd.apply(H, x) + z) > 1e-7 * np.linalg.norm(z):
@@ -60,16 +69,16 @@ class Halfspace(Frozen, ConvexSet):
         return x - push * (excess / float(self.a @ push))
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """The closed form; on an unbounded set no gap can be proved, and 0 is reported."""
+        """Minimise ½ xᵀHx + z·x in closed form; no gap can be proved on an unbounded set, so 0 is reported."""
         return Solution(self.argmin(H, z, near), 0.0)
 
     def violation(self, x: Vector) -> float:
-        """a·x beyond b, relative to both."""
+        """Return by how much a·x exceeds b, relative to both."""
         size = abs(self.b) + float(np.abs(self.a) @ np.abs(x))
         return max(float(self.a @ x) - self.b, 0.0) / size if size else 0.0
 
     def vertex(self, g: Vector) -> Vector:
-        """Bounded only for g = 0 or g opposite to a."""
+        """Return a minimiser of g·x, which exists only if g is 0 or opposite to a; raises InvalidInput otherwise."""
         share = float(g @ self.a) / float(self.a @ self.a)
         if share > 0 or np.linalg.norm(g - share * self.a) > 1e-12 * np.linalg.norm(g):
             raise InvalidInput(
@@ -79,15 +88,15 @@ class Halfspace(Frozen, ConvexSet):
         return self.a * (self.b / float(self.a @ self.a)) if share < 0 else self.start()
 
     def widths(self) -> Vector:
-        """Infinite in every coordinate."""
+        """Return infinity for every coordinate."""
         return np.full(self.dim, np.inf)
 
     def sq_diameter(self, Q: PSD) -> float:
-        """Infinite, unless Q is 0."""
+        """Return infinity, or 0 if Q is 0."""
         return math.inf if np.any(Q) else 0.0
 
     def bounds(self) -> tuple[Vector, Vector]:
-        """None, but on the coordinate of an axis-parallel side."""
+        """Return infinite ranges, except for the coordinate of an axis-parallel side."""
         low, high = np.full(self.dim, -np.inf), np.full(self.dim, np.inf)
         if np.count_nonzero(self.a) == 1:
             i = int(np.flatnonzero(self.a)[0])
@@ -95,20 +104,20 @@ class Halfspace(Frozen, ConvexSet):
         return low, high
 
     def start(self) -> Vector:
-        """The point nearest to 0."""
+        """Return the point nearest to 0."""
         return self.a * (min(self.b, 0.0) / float(self.a @ self.a))
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """a·x <= b."""
+        """Return True if a·x <= b up to the tolerance."""
         return float(self.a @ x) <= self.b + scaled_tolerance(atol, abs(self.b) + float(np.abs(self.a).sum()))
 
     def conic(self) -> Conic:
-        """One row."""
+        """Return the half-space as one linear row."""
         return Conic.polyhedron(self.dim, (self.a[None, :], np.array([self.b])))
 
 
 def _corners(C: Vector, d: Vector, center: Vector) -> Vector:
-    """The corners of {Cx <= d}, one a row, found in coordinates in which no direction is long or short.
+    """Return the corners of {Cx <= d}, one a row, computed in coordinates in which the set is well scaled.
 
     With slacks s at the centre and C/s = QR the set is {Qy <= 1}, y = R(x - center), and contains the unit ball.
     """
@@ -129,7 +138,7 @@ def _corners(C: Vector, d: Vector, center: Vector) -> Vector:
 
 
 def _unit_rows(C: Vector, d: Vector) -> tuple[Vector, Vector]:
-    """The same rows with normals of length 1, so that tolerances mean distances; rows of zeros stay."""
+    """Return the rows scaled to normals of length 1, so that tolerances are distances; rows of zeros stay."""
     size = np.linalg.norm(C, axis=1)
     size = np.where(size > 0, size, 1.0)
     return check.frozen(C / size[:, None]), check.frozen(d / size)
@@ -137,7 +146,7 @@ def _unit_rows(C: Vector, d: Vector) -> tuple[Vector, Vector]:
 
 @final
 class Polytope(Frozen, ConvexSet):
-    """{x : Cx <= d, A_eq x = b_eq}: any linear constraints.
+    """The polytope {x : Cx <= d, A_eq x = b_eq} of any linear constraints.
 
     >>> Polytope([[1, 1], [-1, 0], [0, -1]], [1, 0, 0]).widths()
     array([1., 1.])
@@ -160,7 +169,7 @@ class Polytope(Frozen, ConvexSet):
         return f"Polytope(dim={self.dim}, faces={len(self.d)}, equalities={len(self.b_eq)})"
 
     def _chebyshev(self) -> tuple[Vector, float]:
-        """The centre of the largest ball inside (radius capped, should F be unbounded)."""
+        """Return the centre and the radius of the largest ball inside; the radius is capped in case F is unbounded."""
         n = self.C.shape[1]
         norms = np.linalg.norm(self.C, axis=1)
         C = np.vstack((np.hstack((self.C, norms[:, None])), np.eye(n + 1)[-1:], -np.eye(n + 1)[-1:]))
@@ -179,23 +188,23 @@ class Polytope(Frozen, ConvexSet):
 
     @property
     def dim(self) -> int:
-        """The number of coordinates."""
+        """Return the number of coordinates."""
         return int(self.C.shape[1])
 
     def argmin(self, H: PSD, z: Vector, near: Vector) -> Vector:
-        """A minimiser over F of ½ xᵀHx + z·x."""
+        """Return a minimiser over F of ½ xᵀHx + z·x."""
         return self.minimise(H, z, near).x
 
     def closed_form(self, H: PSD) -> bool:
-        """False: steps need a solver."""
+        """Return False: every step needs a solver."""
         return False
 
     def minimise(self, H: PSD, z: Vector, near: Vector) -> Solution:
-        """A quadratic program, started from the faces active at `near`."""
+        """Minimise ½ xᵀHx + z·x by a quadratic program, started from the faces active at `near`."""
         return minimise_conic(self, H, z, near)
 
     def vertex(self, g: Vector) -> Vector:
-        """A linear program."""
+        """Return a minimiser of g·x by a linear program; raises InvalidInput if F is unbounded along g."""
         if np.isfinite(self.widths()).all():
             return minimise_conic(self, psd.zero(), g, self._center).x
         status, x = linear_program(g, self.C, self.d, self.A_eq, self.b_eq)
@@ -204,7 +213,7 @@ class Polytope(Frozen, ConvexSet):
         return x
 
     def gap(self, H: PSD, z: Vector, x: Vector) -> float:
-        """Through a linear program, whose own gap counts too."""
+        """Return the gap by a linear program, with the gap of that program added."""
         slope = psd.apply(H, x) + z
         best = minimise_conic(self, psd.zero(), slope, x)
         return max(float(slope @ (x - best.x)), 0.0) + best.gap
@@ -214,30 +223,34 @@ class Polytope(Frozen, ConvexSet):
         return axis_bounds(self._conic)
 
     def widths(self) -> Vector:
-        """2n linear programs, solved once."""
+        """Return the widths, computed once by 2n linear programs."""
         return self._widths
 
     @cached_property
     def _widths(self) -> Vector:
         low, high = self._bounds
         D = high - low
-        # What rounding leaves of a coordinate that cannot move is no width.
+        # A difference of bounds that is only rounding counts as width 0: the coordinate cannot move.
         size = np.where(np.isfinite(D), np.maximum(np.abs(low), np.abs(high)), 0.0)
         return check.frozen(np.where(4e-16 * size >= D, 0.0, D))
 
     def start(self) -> Vector:
-        """The centre of the largest inscribed ball."""
+        """Return the centre of the largest inscribed ball.
+
+        >>> Polytope([[1, 0], [-1, 0], [0, 1], [0, -1]], [1, 1, 1, 1]).start() + 0.0
+        array([0., 0.])
+        """
         return self._center.copy()
 
     def contains(self, x: Vector, atol: float = 1e-9) -> bool:
-        """Every row, up to atol·(1 + its size)."""
+        """Return True if every row holds up to atol·(1 + its size)."""
         G, h = self._conic.rows
         e, tol = len(self.b_eq), atol * self._conic.row_scale(x)
         miss = G @ x - h
         return bool(np.all(miss <= tol) and np.all(miss[:e] >= -tol[:e]))
 
     def violation(self, x: Vector) -> float:
-        """The most broken row, relative to the sizes that enter it."""
+        """Return the largest violation of a row, relative to the numbers it is computed from."""
         G, h = self._conic.rows
         miss, e = G @ x - h, len(self.b_eq)
         miss[:e] = np.abs(miss[:e])
@@ -245,14 +258,14 @@ class Polytope(Frozen, ConvexSet):
 
     @cached_property
     def _row_sizes(self) -> Vector:
-        """What rounding is measured against in each row: |h| + |G| times the largest |x| in F."""
+        """Return the size that rounding is measured against in each row: |h| + |G| times the largest |x| in F."""
         G, h = self._conic.rows
         low, high = self._bounds
         reach = np.maximum(np.abs(low), np.abs(high))
         return np.asarray(np.abs(h) + np.abs(G) @ np.where(np.isfinite(reach), reach, 0.0))
 
     def tangent(self, g: Vector) -> Vector:
-        """g projected on the directions that the equality rows leave free."""
+        """Return the projection of g on the directions that the equality rows leave free."""
         return g - self._row_space @ g if len(self.b_eq) else g
 
     @cached_property
@@ -260,7 +273,7 @@ class Polytope(Frozen, ConvexSet):
         return np.asarray(np.linalg.pinv(self.A_eq) @ self.A_eq)
 
     def conic(self) -> Conic:
-        """The rows themselves."""
+        """Return the rows of the polytope."""
         return self._conic
 
     @cached_property
@@ -269,7 +282,9 @@ class Polytope(Frozen, ConvexSet):
 
     @cached_property
     def _inner(self) -> tuple[Vector, float] | None:
-        """(centre, s): the box of s times the widths that fits inside, by one linear program."""
+        """Return (centre, s) of the largest box inside with s times the widths, by one linear program; None if there is
+        none.
+        """
         D = self.widths()
         if not np.isfinite(D).all() or np.any(np.abs(self.A_eq) @ D > 0):
             return None
@@ -282,18 +297,18 @@ class Polytope(Frozen, ConvexSet):
         return (x[:-1] * unit, float(x[-1])) if status == "optimal" and x[-1] > 1e-12 else None
 
     def beta(self) -> float | None:
-        """1 over the largest share of the outer box that fits inside."""
+        """Return 1 divided by the largest share of the outer box that fits inside; None if none fits."""
         return None if self._inner is None else max(1.0 / self._inner[1], 1.0)
 
     def inner_box(self) -> Box | None:
-        """The largest copy of the outer box that fits inside."""
+        """Return the largest scaled copy of the outer box that fits inside, or None if none fits."""
         if self._inner is None:
             return None
         c, s = self._inner
         return Box(c - s * self.widths() / 2, c + s * self.widths() / 2)
 
     def gamma(self) -> float:
-        """The linear program over the vertices of Fsym where these are few; min(n, beta²) otherwise."""
+        """Return gamma by a linear program over the vertices of Fsym if these are few, min(n, beta²) otherwise."""
         return self._gamma
 
     @cached_property
@@ -318,6 +333,7 @@ class Polytope(Frozen, ConvexSet):
 
     @cached_property
     def _vertices(self) -> Vector:
+        """Return the corners of F within the affine space of its equality rows."""
         with extra_imports:
             from scipy.linalg import null_space
 
@@ -335,17 +351,21 @@ class Polytope(Frozen, ConvexSet):
         C, center = self.C @ basis, np.zeros(k)
         keep = np.linalg.norm(C, axis=1) > 1e-12
         C, d = C[keep], (self.d - self.C @ self._center)[keep]
-        for _ in range(2):  # the second time around the mean of the corners, which lies well inside a long set too
+        for _ in range(2):  # the second time around the mean of the corners, well inside a long set too
             center = _corners(C, d, center).mean(axis=0)
         corners = _corners(C, d, center)
         return np.asarray(self._center + corners @ basis.T)
 
     def vertices(self) -> Vector:
-        """The corners of F, one a row; refused above 10 free dimensions."""
+        """Return the corners of F, one a row; raises an error above 10 free dimensions.
+
+        >>> len(Polytope([[1, 1], [-1, 0], [0, -1]], [1, 0, 0]).vertices())
+        3
+        """
         return self._vertices.copy()
 
     def difference_vertices(self) -> Vector:
-        """Points among which all vertices of Fsym are, up to sign."""
+        """Return points that include, up to sign, all vertices of Fsym."""
         V = self._vertices
         i, j = np.triu_indices(len(V), 1)
         return V[i] - V[j]

@@ -13,19 +13,31 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def others(v: Vector) -> Vector:
-    """For each i the sum of all entries but v_i; added up from both ends, so that nothing cancels."""
+    """Return for each i the sum of all entries except v_i, accumulated from both ends so that nothing cancels.
+
+    >>> others(np.array([1.0, 2.0, 4.0]))
+    array([6., 5., 3.])
+    """
     zero = np.zeros(1)
     return np.concatenate((zero, np.cumsum(v)[:-1])) + np.concatenate((np.cumsum(v[::-1])[-2::-1], zero))
 
 
 def with_sum(lo: Vector, hi: Vector, total: float) -> Range:
-    """lo <= x <= hi and sum x = total: a share is largest when all others are at their least."""
+    """Return the range of each x_i subject to lo <= x <= hi and sum x = total.
+
+    >>> with_sum(np.zeros(2), np.array([0.7, 1.0]), 1.0)
+    (array([0. , 0.3]), array([0.7, 1. ]))
+    """
     high = np.minimum(hi, total - others(lo))
     return np.maximum(lo, total - others(high)), np.maximum(high, lo)
 
 
 def half_space(a: Vector, b: float, lo: Vector, hi: Vector) -> Range:
-    """lo <= x <= hi and a·x <= b: what the others leave of b when a·x is least on them."""
+    """Return the range of each x_i subject to lo <= x <= hi and a·x <= b.
+
+    >>> half_space(np.ones(2), 1.0, np.zeros(2), np.array([3.0, 0.5]))
+    (array([0., 0.]), array([1. , 0.5]))
+    """
     left = b - others(np.minimum(a * lo, a * hi))
     with np.errstate(divide="ignore", invalid="ignore"):
         end = left / a
@@ -35,7 +47,13 @@ def half_space(a: Vector, b: float, lo: Vector, hi: Vector) -> Range:
 
 
 def ball(p: float, radius: float, lo: Vector, hi: Vector) -> Range:
-    """lo <= x <= hi and |x|_p <= radius: what the others leave of the radius when they are as near to 0 as they can."""
+    """Return the range of each x_i subject to lo <= x <= hi and |x|_p <= radius.
+
+    A coordinate reaches furthest when all others are as near to 0 as the box lets them be.
+
+    >>> ball(2.0, 1.0, np.array([0.6, -1.0]), np.ones(2))
+    (array([ 0.6, -0.8]), array([1. , 0.8]))
+    """
     least = np.maximum(np.maximum(lo, -hi), 0.0) / radius
     if math.isinf(p) or not least.any():
         rest = np.full(lo.shape, radius)

@@ -1,9 +1,10 @@
-"""The one place that calls a solver: PIQP for quadratic programs, Clarabel for cones, HiGHS for linear ones.
+"""Numerical solvers: PIQP for quadratic programs, Clarabel for cones, HiGHS for linear programs; nothing else calls
+them.
 
 A set describes itself as a `Conic`; `minimise_conic` then minimises ½ xᵀHx + z·x + l1·|x|₁ over it. Polyhedra are tried
-first from the constraints that hold at the previous play (a warm start that depends on nothing but its arguments), and
-a solver's answer is polished on the constraints it found active. `minimise_by_vertices` needs no description,
-only the best point along a slope. Every answer carries a proved upper bound on its gap.
+first from the constraints active at the previous play (a warm start that depends on nothing but its arguments), and a
+solver's answer is polished on the constraints it found active. `minimise_by_vertices` needs no description, only the
+best point along a slope. Every answer carries a proved upper bound on its gap.
 """
 
 from ftprl.solver.bounded import minimise_between

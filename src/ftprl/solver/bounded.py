@@ -1,4 +1,4 @@
-"""A quadratic with a full matrix between bounds: principal pivoting, started from the previous play."""
+"""Minimise a quadratic with a full matrix between bounds: principal pivoting, started from the previous play."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ Mask = NDArray[np.bool_]
 _TIE = 1e-10  # weight of the distance from the last point, relative to the largest curvature
 _PIVOTS = 60
 _PASSES = 8
-_PATIENCE = 5  # block pivots without progress before one coordinate at a time is moved
+_PATIENCE = 5  # block pivots without progress before single coordinates are moved
 
 
 def minimise_between(H: Vector, z: Vector, low: Vector, high: Vector, near: Vector) -> tuple[Vector, float] | None:
-    """(x, gap) for the minimum of ½ xᵀHx + z·x over low <= x <= high, all finite; None where the pivots go round.
+    """Return (x, gap) for the minimum of ½ xᵀHx + z·x over finite bounds low <= x <= high; None if the pivots cycle.
 
-    A full matrix of low rank leaves many minimisers: the distance from the last point is added with a tiny weight, and
-    the point is moved until that no longer matters (proximal steps). `gap` is measured: the most that slope·(x - u) is.
+    A full matrix of low rank has many minimisers: the distance from the last point is added with a tiny weight, and the
+    point is moved until that no longer matters (proximal steps). `gap` is measured: the largest slope·(x - u).
+
+    >>> x, gap = minimise_between(np.eye(2), np.array([-0.5, 3.0]), np.zeros(2), np.ones(2), np.zeros(2))
+    >>> x
+    array([0.5, 0. ])
     """
     unit = high - low
     unit = np.where(unit > 0, unit, 1.0)
@@ -52,11 +56,15 @@ def minimise_between(H: Vector, z: Vector, low: Vector, high: Vector, near: Vect
 
 
 def _gap(slope: Vector, y: Vector, end: Vector) -> float:
+    """Return the largest slope·(y - u) over 0 <= u <= end."""
     return float(np.maximum(slope * y, slope * (y - end)).sum())
 
 
 def _first_guess(P: Vector, q: Vector, end: Vector, y: Vector) -> NDArray[np.int8]:
-    """-1 at the lower end, 1 at the upper, 0 free: what holds at y, unless the slope leads away from it."""
+    """Return a first guess of the active bounds: -1 at the lower end, 1 at the upper, 0 free.
+
+    The guess is the bound where y lies, unless the slope leads away from it.
+    """
     slope = P @ y + q
     side = np.zeros(y.shape, dtype=np.int8)
     side[(y <= 0.0) & (slope >= 0)] = -1
@@ -66,14 +74,14 @@ def _first_guess(P: Vector, q: Vector, end: Vector, y: Vector) -> NDArray[np.int
 
 
 class _Pivots:
-    """Kostreva's and Júdice's principal pivoting for one matrix; the last factor is kept for the next pass."""
+    """Principal pivoting (Kostreva, Júdice) for one matrix; the last Cholesky factor is kept for the next pass."""
 
     def __init__(self, P: Vector, q: Vector, end: Vector, tie: float) -> None:
         self.P, self.q, self.end, self.tie = P, q, end, tie
         self.key, self.factor = b"", np.zeros((0, 0))
 
     def run(self, y0: Vector, side: NDArray[np.int8]) -> tuple[Vector, NDArray[np.int8]] | None:
-        """The minimum with ½ tie |y - y0|² added, and which bounds hold there."""
+        """Return the minimum with ½ tie |y - y0|² added and the bounds active there; None if the pivots cycle."""
         side, fewest, patience = side.copy(), len(y0) + 1, _PATIENCE
         movable = self.end > 0
         for _ in range(_PIVOTS):
@@ -97,6 +105,9 @@ class _Pivots:
         return None
 
     def _solve(self, y0: Vector, side: NDArray[np.int8]) -> Vector | None:
+        """Solve for the free coordinates with the others at their bounds; None if the matrix is not positive
+        definite.
+        """
         with extra_imports:
             from scipy.linalg.lapack import dpotrf, dpotrs
 

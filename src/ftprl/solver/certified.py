@@ -1,4 +1,4 @@
-"""A point with a lower bound on the minimum that its multipliers prove."""
+"""Points with a lower bound on the minimum that their multipliers prove."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from ftprl import psd
 Vector = NDArray[np.float64]
 PSD = NDArray[np.float64]
 
-Span = tuple[Vector, Vector]  # the least and the largest value of each variable on the set
+Span = tuple[Vector, Vector]  # the smallest and the largest value of each variable on the set
 
-TIGHT = 1e-12  # relative feasibility of the rows that a solver's answer must have to be taken
+TIGHT = 1e-12  # relative feasibility of its rows that a solver's answer must have
 ROUNDING = 1e-15  # relative feasibility of every play
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """A point x of F, and its gap: an upper bound on slope·(x - u) over u in F, so on how far x is from the minimum."""
+    """A point x of F and its gap.
+
+    The gap is an upper bound on slope·(x - u) over u in F, so on the distance of x from the minimum.
+    """
 
     x: Vector
     gap: float
@@ -38,15 +41,19 @@ class Pair:
 
 
 def value(H: PSD, z: Vector, x: Vector) -> float:
-    """½ xᵀHx + z·x."""
+    """Return ½ xᵀHx + z·x.
+
+    >>> value(np.array(2.0), np.array([1.0]), np.array([3.0]))
+    12.0
+    """
     return 0.5 * psd.quad(H, x) + float(z.dot(x))
 
 
 def dual_gap(H: PSD, z: Vector, G: Vector, h: Vector, w: Vector, dual: Vector, span: Span) -> float:
-    """An upper bound on slope·(w - u), slope = Hw + z, over every u of the set; w itself may be any point.
+    """Return an upper bound on slope·(w - u) with slope = Hw + z, over every u of the set; w may be any point.
 
-    By weak duality: dual·(h - Gu) >= 0 on the set, and what the multipliers leave of the slope is charged at the end of
-    the variable's range that costs most.
+    By weak duality dual·(h - Gu) >= 0 on the set; the part of the slope that the multipliers do not explain counts at
+    the worse end of each variable's range.
     """
     residual = psd.apply(H, w)
     residual += z

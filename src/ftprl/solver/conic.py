@@ -1,4 +1,4 @@
-"""A convex set as linear rows and cones, in the form Clarabel reads."""
+"""Convex sets as linear rows and cones, in Clarabel's form."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ Rows = tuple[Vector, Vector]
 
 
 def _rows(size: int) -> Rows:
+    """Return no rows for this number of variables."""
     return np.zeros((0, size)), np.zeros(0)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Conic:
-    """{x : (x, y) for some y with C(x,y) <= d, A(x,y) = b, h - G(x,y) in a cone}; `reach` bounds the range of y."""
+    """The set {x : (x, y) for some y with C(x,y) <= d, A(x,y) = b, h - G(x,y) in a cone}.
+
+    y are auxiliary variables with |y| <= `reach`; `soc` and `power` hold the second-order and the power cones.
+    """
 
     dim: int
     C: Vector
@@ -36,25 +40,30 @@ class Conic:
 
     @property
     def size(self) -> int:
-        """The number of variables, auxiliary ones included."""
+        """Return the number of variables, including auxiliary ones."""
         return self.dim + len(self.reach)
 
     @property
     def polyhedral(self) -> bool:
-        """Whether there are only linear rows, on x itself."""
+        """Return True if there are only linear rows, on x itself."""
         return not self.soc and not self.power and not len(self.reach)
 
     @staticmethod
     def polyhedron(dim: int, inequalities: Rows | None = None, equalities: Rows | None = None) -> Conic:
-        """{x : Cx <= d, Ax = b}."""
+        """Return the polyhedron {x : Cx <= d, Ax = b}.
+
+        >>> Conic.polyhedron(1, (np.array([[1.0]]), np.array([2.0]))).polyhedral
+        True
+        """
         C, d = inequalities or _rows(dim)
         A, b = equalities or _rows(dim)
         return Conic(dim, C, d, A, b)
 
     def substitute(self, B: Vector, shift: Vector) -> Conic:
-        """{x : Bx - shift in this set}."""
+        """Return the set {x : Bx - shift in this set}."""
 
         def turn(G: Vector, h: Vector) -> Rows:
+            """Return rows in the new variables."""
             return np.hstack((G[:, : self.dim] @ B, G[:, self.dim :])), h + G[:, : self.dim] @ shift
 
         C, d = turn(self.C, self.d)
@@ -64,7 +73,7 @@ class Conic:
 
     @staticmethod
     def join(parts: Sequence[Conic], offsets: Sequence[int], dim: int) -> Conic:
-        """All parts at once, part k on the coordinates from offsets[k]: a product, or an intersection at offset 0."""
+        """Combine parts, part k on the coordinates from offsets[k]: a product, or an intersection if offsets are 0."""
         size = dim + sum(len(p.reach) for p in parts)
         at = dim
         C: list[Vector] = []
@@ -76,6 +85,7 @@ class Conic:
             at += len(part.reach)
 
             def widen(G: Vector, columns: NDArray[np.int_] = columns) -> Vector:
+                """Return rows with zeros for the variables of other parts."""
                 out = np.zeros((len(G), size))
                 out[:, columns] = G
                 return out
@@ -96,13 +106,16 @@ class Conic:
         )
 
     def rescale(self, middle: Vector, unit: Vector) -> Conic:
-        """{y : middle + unit·y in this set}, with rows of length 1 and auxiliary variables in units of their reach."""
+        """Return {y : middle + unit·y in this set}, with rows of length 1 and auxiliary variables in units of their
+        reach.
+        """
         columns = np.concatenate((unit, self.reach))
 
         def turn(G: Vector, h: Vector, together: bool) -> Rows:
+            """Return rows in the scaled variables, each of length 1, or all `together` divided by one length."""
             G, h = G * columns, h - G[:, : self.dim] @ middle
             size = np.linalg.norm(G, axis=1)
-            # A cone may be multiplied by a number, a row of inequalities each by its own.
+            # A cone may be multiplied only by one number, each row of inequalities by its own.
             size = np.full(len(h), size.max(initial=0.0)) if together else size
             size = np.where(size > 0, size, 1.0)
             return G / size[:, None], h / size
@@ -121,10 +134,11 @@ class Conic:
         )
 
     def with_l1(self, magnitude: Vector) -> Conic:
-        """This set with n further variables t >= |x| at the end; `magnitude` bounds |x|."""
+        """Return this set with n further variables t >= |x| at the end; `magnitude` bounds |x|."""
         n, eye = self.dim, np.eye(self.dim)
 
         def widen(G: Vector) -> Vector:
+            """Return rows with zeros for the further variables."""
             return np.hstack((G, np.zeros((len(G), n))))
 
         middle = np.zeros((n, len(self.reach)))
@@ -141,7 +155,7 @@ class Conic:
 
     @cached_property
     def rows(self) -> Rows:
-        """All linear rows, equalities first."""
+        """Return all linear rows, equalities first."""
         return np.vstack((self.A, self.C)), np.concatenate((self.b, self.d))
 
     @cached_property
@@ -149,13 +163,16 @@ class Conic:
         return np.abs(self.rows[0]), 1.0 + np.abs(self.rows[1])
 
     def row_scale(self, w: Vector) -> Vector:
-        """What rounding is measured against in each linear row: 1 + |h| + |G||w|."""
+        """Return 1 + |h| + |G
+
+        w| for each linear row, the size that its rounding is measured against.
+        """
         G, h = self._sizes
         return h + G @ np.abs(w)
 
     @cached_property
     def stacked(self) -> tuple[Any, Vector, list[Any]]:
-        """(matrix, right side, cones) as Clarabel reads them: h - Gx in the cone."""
+        """Return (matrix, right side, cones) in Clarabel's form: h - Gx in the cone."""
         with extra_imports:
             import clarabel
             from scipy.sparse import csc_matrix
@@ -173,5 +190,5 @@ class Conic:
 
     @cached_property
     def equality_inverse(self) -> Vector:
-        """The pseudo-inverse of A, to bring a point back onto Ax = b."""
+        """Return the pseudo-inverse of A, which moves a point back onto Ax = b."""
         return np.asarray(np.linalg.pinv(self.A))

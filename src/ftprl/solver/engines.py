@@ -1,4 +1,4 @@
-"""The calls of PIQP, Clarabel and HiGHS themselves."""
+"""Direct calls of PIQP, Clarabel and HiGHS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PSD = NDArray[np.float64]
 
 
 def call_clarabel(P: PSD, q: Vector, G: Any, h: Vector, cones: list[Any], tol: float = 1e-12) -> Any:
-    """Clarabel's raw answer for min ½ w'Pw + q·w with h - Gw in the cones."""
+    """Return Clarabel's raw answer for min ½ w'Pw + q·w with h - Gw in the cones."""
     with extra_imports:
         import clarabel
         from scipy.sparse import csc_matrix
@@ -30,7 +30,7 @@ def call_clarabel(P: PSD, q: Vector, G: Any, h: Vector, cones: list[Any], tol: f
 
 
 def call_piqp(P: PSD, q: Vector, conic: Conic, tol: float = 1e-12) -> tuple[Vector, Vector, Vector] | None:
-    """PIQP's (point, multipliers, slacks) for min ½ w'Pw + q·w over linear rows; None where it gives up."""
+    """Return PIQP's (point, multipliers, slacks) for min ½ w'Pw + q·w over linear rows; None if it gives up."""
     with extra_imports:
         import piqp
 
@@ -52,11 +52,15 @@ def call_piqp(P: PSD, q: Vector, conic: Conic, tol: float = 1e-12) -> tuple[Vect
 def solve_linear(
     g: Vector, C: Vector, d: Vector, A: Vector, b: Vector, bounds: Any = (None, None)
 ) -> tuple[str, Vector, Vector]:
-    """min g·x with Cx <= d, Ax = b by HiGHS: ("optimal" | "infeasible" | "unbounded", x, multipliers of A then C)."""
+    """Minimise g·x subject to Cx <= d, Ax = b by HiGHS.
+
+    Returns ("optimal" | "infeasible" | "unbounded", x, multipliers of A, then of C); raises InvalidInput if HiGHS
+    fails.
+    """
     with extra_imports:
         from scipy.optimize import linprog
 
-    # HiGHS's tolerances are absolute: bring the set and the objective to the size of 1.
+    # HiGHS has absolute tolerances: scale the set and the objective to size 1.
     size = max(float(np.abs(d).max(initial=0.0)), float(np.abs(b).max(initial=0.0))) or 1.0
     slope = float(np.abs(g).max(initial=0.0)) or 1.0
     answer = linprog(
@@ -81,13 +85,21 @@ def solve_linear(
 def linear_program(
     g: Vector, C: Vector, d: Vector, A: Vector, b: Vector, bounds: Any = (None, None)
 ) -> tuple[str, Vector]:
-    """`solve_linear` without the multipliers."""
+    """Minimise g·x subject to Cx <= d, Ax = b; return the status and x.
+
+    >>> none = np.zeros((0, 1)), np.zeros(0)
+    >>> linear_program(np.array([-1.0]), np.array([[1.0]]), np.array([2.0]), *none)
+    ('optimal', array([2.]))
+    """
     status, x, _ = solve_linear(g, C, d, A, b, bounds)
     return status, x
 
 
 def interior_point(conic: Conic) -> Vector:
-    """The x of a point that keeps the largest distance (at most 1) from every row and cone of the set."""
+    """Return the x of a point with the largest distance (at most 1) from every row and cone of the set.
+
+    Raises InvalidInput if the set is empty.
+    """
     G, h, cones = conic.stacked
     G = G.toarray()
     margins = np.zeros(len(h))

@@ -1,9 +1,9 @@
-"""A quadratic over a set that is known by its best points along a slope alone: pairwise Frank-Wolfe, corrected.
+"""Minimise a quadratic over a set described by its best points along a slope: pairwise Frank-Wolfe with corrections.
 
 A point is kept as a mixture of points of F (atoms), so that it never leaves F. Each step moves weight from the worst
 atom to the best point along the slope (a pairwise step), and then solves for the best weights of all atoms (Wolfe's
-method for the nearest point of a polytope): on a polytope the minimum itself is reached after finitely many steps.
-The first atom is the previous play: a warm start that depends on nothing but the arguments.
+method for the nearest point of a polytope): on a polytope the minimum itself is reached after finitely many steps. The
+first atom is the previous play, a warm start that depends on nothing but the arguments.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _PATIENCE = 12  # steps without a smaller gap before giving up
 def minimise_by_vertices(
     vertex: Callable[[Vector], Vector], H: PSD, z: Vector, near: Vector, size: float, steps: int
 ) -> Solution:
-    """Minimise ½ xᵀHx + z·x over the set of which `vertex` finds the best point along a slope.
+    """Minimise ½ xᵀHx + z·x over a set whose best point along a slope `vertex` returns.
 
-    `near` is a point of the set; `size` is that of the objective over the set. The gap that comes with the answer is
-    measured by `vertex`, whether the method has settled within `steps` or not.
+    `near` is a point of the set and `size` the size of the objective over the set. The gap of the answer is measured by
+    `vertex`, whether or not the method converges within `steps`.
     """
     mixture = _Mixture(H, psd.apply(H, near) + z, near)
     best, waited = Solution(near, np.inf), 0
@@ -51,7 +51,9 @@ def minimise_by_vertices(
 
 @dataclass(eq=False)
 class _Mixture:
-    """x = near + sum w_k d_k, where near + d_k are points of F, w >= 0 and sum w = 1; d_0 = 0 is `near` itself."""
+    """A mixture x = near + sum w_k d_k of points near + d_k of F, with w >= 0 and sum w = 1; d_0 = 0 is `near`
+    itself.
+    """
 
     H: PSD
     slope: Vector  # of the objective at near
@@ -64,14 +66,15 @@ class _Mixture:
         self.w = np.ones(1)
 
     def point(self) -> Vector:
-        """The current point x."""
+        """Return the current point x."""
         return self.near + self.w @ self.d
 
     def _value(self, w: Vector) -> float:
+        """Return the objective at the weights w, relative to `near`."""
         return 0.5 * float(w @ self.K @ w) + float(self.c @ w)
 
     def step(self, d: Vector) -> None:
-        """Take in near + d, the best point along the slope at x, and find better weights."""
+        """Add near + d, the best point along the slope at x, as an atom and improve the weights."""
         same = np.flatnonzero((self.d == d).all(axis=1))
         k = int(same[0]) if same.size else self._add(d)
         slopes = self.K @ self.w + self.c
@@ -88,6 +91,7 @@ class _Mixture:
         self._keep(self.w > 0)
 
     def _add(self, d: Vector) -> int:
+        """Add an atom and return its index."""
         Hd = psd.apply(self.H, d)
         row = self.d @ Hd
         self.K = np.block([[self.K, row[:, None]], [row[None, :], np.array([[float(d @ Hd)]])]])
@@ -96,13 +100,16 @@ class _Mixture:
         return len(self.w) - 1
 
     def _keep(self, on: NDArray[np.bool_]) -> None:
+        """Drop all atoms except those `on`."""
         if on.all():
             return
         self.d, self.c, self.w = self.d[on], self.c[on], self.w[on]
         self.K = self.K[np.ix_(on, on)]
 
     def _correct(self) -> None:
-        """Wolfe's inner steps: towards the best affine weights of the atoms in use, dropping those that reach 0."""
+        """Move the weights towards the best affine ones (Wolfe's inner steps), dropping atoms whose weight reaches
+        0.
+        """
         w = self.w.copy()
         for _ in range(len(w)):
             on = np.flatnonzero(w > 0)
@@ -122,13 +129,13 @@ class _Mixture:
                 self.w = w
 
     def _towards_best(self, on: NDArray[np.intp], w: Vector) -> Vector:
-        """From the weights w of the atoms `on` to those of sum 1, of any sign, at which the objective is least.
+        """Return the change from the weights w of the atoms `on` to the best weights of sum 1, of any sign.
 
-        Where atoms differ only along directions that H does not see, the move is as long as numbers allow: the weights
-        then stop it where one of them reaches 0.
+        Where atoms differ only along directions in which H is 0, the change is as long as floats allow; it is then cut
+        where one of the weights reaches 0.
         """
         K, slopes = self.K[np.ix_(on, on)], self.K[on] @ self._spread(on, w) + self.c[on]
-        # Differences to the first atom in use, each to the size of 1: one row less, and no sum to keep.
+        # Differences to the first atom in use, each scaled to size 1: one row less, and no constraint on the sum.
         M = K[1:, 1:] - K[1:, :1] - K[:1, 1:] + K[0, 0]
         size = np.sqrt(np.maximum(np.diagonal(M), 0.0))
         size = np.where(size > 0, size, 1.0)
@@ -138,19 +145,19 @@ class _Mixture:
         return np.concatenate(([-float(y.sum())], y))
 
     def _spread(self, on: NDArray[np.intp], w: Vector) -> Vector:
-        """The weights w of the atoms `on`, and 0 for the others."""
+        """Return the weights w of the atoms `on`, with 0 for all other atoms."""
         out = np.zeros(len(self.w))
         out[on] = w
         return out
 
 
 def _solve(M: Vector, right: Vector) -> Vector:
-    """M y = right; along directions in which M is 0, up to rounding, y is as long as right / 1e-15 makes it."""
+    """Solve M y = right; in directions in which M is 0 up to rounding, y is as long as right / 1e-15."""
     with extra_imports:
         from scipy.linalg.lapack import dpotrf, dpotrs
 
     factor, failed = dpotrf(M, clean=0)
-    if not failed and float(np.diagonal(factor).min()) > 1e-6:  # the diagonal of M is 1: no direction is lost
+    if not failed and float(np.diagonal(factor).min()) > 1e-6:  # the diagonal of M is 1, so no direction is lost
         return np.asarray(dpotrs(factor, right)[0])
     values, turn = np.linalg.eigh(M)
     values = np.maximum(values, 1e-15 * max(float(values[-1]), 1e-300))

@@ -1,4 +1,4 @@
-"""Newton steps that bring an interior-point answer down to rounding."""
+"""Newton steps that reduce the error of an interior-point answer to rounding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _MENDS = 4
 
 
 def polish(conic: Conic, P: PSD, q: Vector, pair: Pair, slack: Vector) -> list[Pair]:
-    """Newton on the optimality conditions of the rows and cones found active; the rows are mended as it goes."""
+    """Solve the optimality conditions of the active rows and cones by Newton's method, correcting the set of active
+    rows.
+    """
     e, m, dual = len(conic.b), len(conic.d), pair.dual
     active = dual[e : e + m] > slack[e : e + m]
     cones, at = [], e + m
@@ -46,9 +48,9 @@ def _newton(
     active: NDArray[np.bool_],
     cones: list[tuple[int, Vector, Vector, float]],
 ) -> tuple[Vector, Vector, Pair]:
-    """The point and the prices of the rows that solve the optimality conditions, and the pair they make.
+    """Return the point and row prices that solve the optimality conditions, and both as a `Pair`.
 
-    A cone h - Gw = (s_0, s_1) counts through ½(|s_1|² - s_0²) <= 0, whose multiplier nu gives the dual nu (s_0, -s_1).
+    A cone h - Gw = (s_0, s_1) counts through ½(|s_1|² - s_0²) <= 0; its multiplier nu gives the dual nu (s_0, -s_1).
     """
     e, m = len(conic.b), len(conic.d)
     rows, right = np.vstack((conic.A, conic.C[active])), np.concatenate((conic.b, conic.d[active]))
@@ -75,7 +77,7 @@ def _newton(
 
 
 def _solve(K: Vector, right: Vector) -> Vector:
-    """The solution, or the shortest least-squares one where K is singular (flat directions, dependent rows)."""
+    """Solve K x = right, by least squares if K is singular (flat directions, dependent rows)."""
     try:
         x = np.linalg.solve(K, right)
         if np.abs(K @ x - right).max() <= 1e-9 * (1.0 + np.abs(right).max()) and np.abs(x).max() < 1e6:

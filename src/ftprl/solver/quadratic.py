@@ -25,11 +25,11 @@ PSD = NDArray[np.float64]
 
 _WARM_STEPS, _POLISH_STEPS = 15, 15
 _VERTEX_STEPS = 1000
-_ENOUGH = 1e-8  # a relative gap beyond this sends a quadratic program on to the next solver
+_ENOUGH = 1e-8  # a larger relative gap sends a quadratic program to the next solver
 
 
 class Describable(Protocol):
-    """What this module needs of a set."""
+    """The methods of a set that this module uses."""
 
     @property
     def dim(self) -> int: ...
@@ -43,11 +43,13 @@ class Describable(Protocol):
 
 
 class _NoMinimum(InvalidInput):
-    """A solver took the program for one without a minimum."""
+    """Raised if a solver takes the program to have no minimum."""
 
 
 def _interior(conic: Conic, P: PSD, q: Vector, span: Span) -> tuple[Pair, Vector]:
-    """An interior-point answer with multipliers, and slacks: PIQP where there are only rows, Clarabel for cones."""
+    """Return an interior-point answer with multipliers, and its slacks: by PIQP for rows alone, by Clarabel for
+    cones.
+    """
     G, h, cones = conic.stacked
     if not conic.soc and not conic.power and len(conic.d):
         answer = call_piqp(P, q, conic)
@@ -67,6 +69,7 @@ def _interior(conic: Conic, P: PSD, q: Vector, span: Span) -> tuple[Pair, Vector
 
 
 def _embed(H: PSD, z: Vector, size: int, l1: Vector) -> tuple[PSD, Vector]:
+    """Return the objective with zeros for auxiliary variables and `l1` for the absolute values."""
     n = len(z)
     P = np.zeros((size, size))
     P[:n, :n] = psd.dense(H, n)
@@ -81,8 +84,8 @@ def _embed(H: PSD, z: Vector, size: int, l1: Vector) -> tuple[PSD, Vector]:
 class Scaled:
     """A set in coordinates y = (x - middle)/unit in which each side has length 1.
 
-    The solvers' tolerances are absolute and made for sets of the size of 1: a side that is long or short beside the
-    others, or a set far from 0, would lose its digits.
+    The solvers' tolerances are absolute and made for sets of size 1: a side that is long or short beside the others, or
+    a set far from 0, would lose its digits.
     """
 
     feasible: Describable
@@ -92,7 +95,10 @@ class Scaled:
 
     @staticmethod
     def of(feasible: Describable, near: Vector) -> Scaled:
-        """The scaling by the set's own bounds. An infinite side is replaced by a guess: no gap can be proved there."""
+        """Return the scaling by the set's own bounds.
+
+        An infinite side is replaced by a guess; no gap can be proved there.
+        """
         conic = feasible.conic()
         known: Scaled | None = conic.__dict__.get("_scaled")
         if known is not None and known.feasible is feasible:
@@ -108,7 +114,7 @@ class Scaled:
         middle = low + (high - low) / 2 if finite.all() else np.where(finite, low + wide / 2, near)
         unit = wide if wide[wide.argmin()] > 0 else np.where(wide > 0, wide, float(wide.max(initial=0.0)) or 1.0)
         made = Scaled(feasible, middle, unit, ((low - middle) / unit, (high - middle) / unit))
-        if finite.all():  # it does not depend on `near`: remembered with the set's rows
+        if finite.all():  # it does not depend on `near`, so it is stored with the set's rows
             conic.__dict__["_scaled"] = made
         return made
 
@@ -121,22 +127,22 @@ class Scaled:
         return self.inward(self.feasible.start())
 
     def conic(self) -> Conic:
-        """The set's rows and cones in y."""
+        """Return the set's rows and cones in y."""
         return self._conic
 
     def span_with(self, conic: Conic) -> Span:
-        """The range of each variable, auxiliary ones included."""
+        """Return the range of each variable, including auxiliary ones."""
         k = len(conic.reach)
         if not k:
             return self.span
         return np.concatenate((self.span[0], np.zeros(k))), np.concatenate((self.span[1], conic.reach))
 
     def inward(self, x: Vector) -> Vector:
-        """The y of a point x."""
+        """Return the y of a point x."""
         return (x - self.middle) / self.unit
 
     def outward(self, y: Vector) -> Vector:
-        """The point of F, brought inside where rounding left it outside."""
+        """Return the point x of F for y, moved inside if rounding left it outside."""
         conic = self.conic()
         if conic.polyhedral:
             return self.middle + self.unit * self._inside_rows(conic, y)
@@ -144,7 +150,7 @@ class Scaled:
         return x if self.feasible.violation(x) <= ROUNDING else pull_inside(self.feasible, x)
 
     def _inside_rows(self, conic: Conic, y: Vector) -> Vector:
-        """y, moved onto the equalities, and towards the start by the share that takes it back behind every row."""
+        """Return y moved onto the equalities, then towards the start until it satisfies every row."""
         y = np.where(self.span[0] == self.span[1], self.span[0], y)  # no share of a move mends one that cannot move
         if len(conic.b):
             y = y - conic.equality_inverse @ (conic.A @ y - conic.b)
@@ -153,26 +159,27 @@ class Scaled:
             return y
         inside = self._start
         slack = np.maximum(conic.d - conic.C @ inside, 0.0)
-        bad = (over > ROUNDING) & (slack > TIGHT)  # no move mends a row that the start meets with equality
+        bad = (over > ROUNDING) & (slack > TIGHT)  # no move corrects a row that the start meets with equality
         share = float((over[bad] / (over[bad] + slack[bad])).max(initial=0.0)) * (1 + 4 * ROUNDING)
         return inside + (1.0 - min(share, 1.0)) * (y - inside)
 
     def curvature(self, H: PSD) -> PSD:
-        """H in y."""
+        """Return H in the coordinates y."""
         return H * self.unit * self.unit if H.ndim < 2 else H * np.multiply.outer(self.unit, self.unit)
 
 
 def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: float = 0.0) -> Solution:
-    """Minimise ½ xᵀHx + z·x + l1·|x|₁ over F; directions without weight stay at `near` where they can."""
+    """Minimise ½ xᵀHx + z·x + l1·|x|₁ over F; directions without weight stay at `near` where possible."""
     scaled = Scaled.of(feasible, near)
-    # In y: ½ yᵀUHUy + (U(z + H middle))·y, brought to the size of 1 as well.
+    # In y the objective is ½ yᵀUHUy + (U(z + H middle))·y, also scaled to size 1.
     P, q = scaled.curvature(H), scaled.unit * (z + psd.apply(H, scaled.middle))
     steep = max(float(np.abs(P).max(initial=0.0)), float(np.abs(q).max(initial=0.0)), l1 * float(scaled.unit.max()))
     steep = steep or 1.0
     try:
         return _minimise(scaled, H, z, P / steep, q / steep, near, l1, steep)
     except _NoMinimum:
-        # Weights that differ by 1e20 look so to a solver. A bounded set has a minimum: find it by its vertices.
+        # A solver may reject weights that differ by a factor of 1e20. A bounded set has a minimum: find it by its
+        # vertices.
         low, high = feasible.bounds()
         if l1 or not P.any() or not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise
@@ -180,7 +187,7 @@ def minimise_conic(feasible: Describable, H: PSD, z: Vector, near: Vector, l1: f
 
 
 def _minimise(scaled: Scaled, H: PSD, z: Vector, P: PSD, q: Vector, near: Vector, l1: float, steep: float) -> Solution:
-    """`minimise_conic` with the objective (P, q) in the scaled coordinates, divided by `steep`."""
+    """Run `minimise_conic` for the objective (P, q) in the scaled coordinates, divided by `steep`."""
     conic = scaled.conic()
     span = scaled.span_with(conic)
     rows_only = conic.polyhedral and not l1
@@ -216,7 +223,7 @@ def _minimise(scaled: Scaled, H: PSD, z: Vector, P: PSD, q: Vector, near: Vector
 def _accept(
     scaled: Scaled, conic: Conic, H: PSD, z: Vector, P: PSD, q: Vector, near: Vector, pair: Pair, steep: float
 ) -> Solution:
-    """An answer of the active-set method, in x, with the gap that it has there."""
+    """Return an answer of the active-set method in x, with its gap there."""
     x = scaled.outward(pair.w)
     if not is_definite(H):
         x = keep_near(scaled.feasible, H, z, x, near)
@@ -225,7 +232,11 @@ def _accept(
 
 
 def is_definite(H: PSD) -> bool:
-    """Whether H sees every direction; by a factor, which is quicker than its eigenvalues."""
+    """Return True if H is positive definite, tested by a Cholesky factor, which is faster than eigenvalues.
+
+    >>> is_definite(np.array([1.0, 2.0])), is_definite(np.ones((2, 2)))
+    (True, False)
+    """
     if H.ndim < 2:
         return psd.positive(H)
     try:
@@ -238,7 +249,10 @@ def is_definite(H: PSD) -> bool:
 @final
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """A program and the objective it came from; `magnitude` is the unit of each t >= |x|, empty without an L1 term."""
+    """A scaled program with the objective it came from.
+
+    `magnitude` is the unit of each t >= |x|; it is empty without an L1 term.
+    """
 
     scaled: Scaled
     conic: Conic
@@ -252,7 +266,7 @@ class _Task:
     magnitude: Vector = field(default_factory=lambda: np.zeros(0))
 
     def _at(self, x: Vector, w: Vector) -> Vector:
-        """The program's variables at x: those of w, but for x itself and its absolute values."""
+        """Return the program's variables at x: x itself and its absolute values, with auxiliary variables from w."""
         n, w = self.conic.dim, w.copy()
         w[:n] = self.scaled.inward(x)
         if self.magnitude.size:
@@ -260,7 +274,9 @@ class _Task:
         return w
 
     def finish(self, pairs: list[Pair]) -> Solution:
-        """The best of the points, in F, with the smallest gap that any of the multipliers proves for it."""
+        """Return the best of the points, moved into F, with the smallest gap that any of the multipliers proves for
+        it.
+        """
         pairs = [p for p in pairs if np.isfinite(p.w).all() and np.isfinite(p.dual).all()]
         points = [_onto_rows(self.scaled, self.conic, p.w) for p in pairs]
         values = [value(self.P, self.q, self._at(x, p.w)) for x, p in zip(points, pairs, strict=True)]
@@ -268,7 +284,7 @@ class _Task:
         x = points[best]
         if not self.magnitude.size:
             x = keep_near(self.scaled.feasible, self.H, self.z, x, self.near)
-            if self.scaled.feasible.closed_form(psd.zero()):  # the best point along a slope is exact: measure with it
+            if self.scaled.feasible.closed_form(psd.zero()):  # `vertex` is exact
                 return Solution(x, self.scaled.feasible.gap(self.H, self.z, x))
         G, h, _ = self.conic.stacked
         w = self._at(x, pairs[best].w)
@@ -278,7 +294,7 @@ class _Task:
 
 
 def into_dual_cones(conic: Conic, dual: Vector) -> Vector:
-    """Multipliers moved into the cones by what rounding left them outside: only then do they prove anything."""
+    """Return multipliers moved into the dual cones if rounding left them outside; only then do they prove a bound."""
     out = dual.copy()
     at = len(conic.b)
     out[at : at + len(conic.d)] = np.maximum(out[at : at + len(conic.d)], 0.0)
@@ -295,7 +311,7 @@ def into_dual_cones(conic: Conic, dual: Vector) -> Vector:
 
 
 def corner(conic: Conic, y: Vector, dual: Vector) -> Vector:
-    """The corner near y where the rows with a price meet: a linear program's answer without its tolerance."""
+    """Return the corner near y where the rows with a price meet: a linear program's answer without its tolerance."""
     G, h = conic.rows
     on = (np.abs(dual) > 1e-9 * float(np.abs(dual).max(initial=0.0))) | (h - G @ y <= 1e-9)
     on[: len(conic.b)] = True
@@ -304,7 +320,7 @@ def corner(conic: Conic, y: Vector, dual: Vector) -> Vector:
 
 
 def _onto_rows(scaled: Scaled, conic: Conic, w: Vector) -> Vector:
-    """The x of w, moved onto the equality rows and into F."""
+    """Return the x of w, moved onto the equality rows and into F."""
     y = w[: conic.dim]
     if len(conic.b) and conic.size == conic.dim and not scaled.conic().polyhedral:
         y = y - conic.equality_inverse @ (conic.A @ y - conic.b)
@@ -312,7 +328,7 @@ def _onto_rows(scaled: Scaled, conic: Conic, w: Vector) -> Vector:
 
 
 def pull_inside(feasible: Describable, x: Vector, tol: float = ROUNDING) -> Vector:
-    """Move a point that misses F by a hair towards the inside until it misses by no more than `tol`."""
+    """Move a point that misses F slightly towards the inside until it misses F by at most `tol`."""
     inside = feasible.start()
     tol = max(tol, 4 * feasible.violation(inside))
     share = furthest(lambda s: feasible.violation(inside + s * (x - inside)) <= tol)
@@ -320,7 +336,7 @@ def pull_inside(feasible: Describable, x: Vector, tol: float = ROUNDING) -> Vect
 
 
 def keep_near(feasible: Describable, H: psd.Matrix, z: Vector, x: Vector, near: Vector) -> Vector:
-    """Where H does not see a direction, and z neither, go back to `near` along it as far as F allows."""
+    """Move x back to `near` along directions in which neither H nor z has weight, as far as F allows."""
     if isinstance(H, psd.LowRank):
         if H.shift > 0 or H.B.shape[1] == H.dim:
             return x
@@ -340,12 +356,16 @@ def keep_near(feasible: Describable, H: psd.Matrix, z: Vector, x: Vector, near: 
         return x
     limit = max(ROUNDING, feasible.violation(x))
     share = furthest(lambda s: feasible.violation(x + s * move) <= limit)
-    # Along a curved edge the tolerance alone lets a point slide by its root: that is no room.
+    # Along a curved edge the tolerance alone lets a point slide by its root, which does not count as room.
     return x + share * move if share > 1e-4 else x
 
 
 def furthest(fits: Callable[[float], bool]) -> float:
-    """The largest share in [0, 1] that fits, given that 0 does and that the set is convex."""
+    """Return the largest share in [0, 1] that fits, given that 0 fits and that the set is convex.
+
+    >>> round(furthest(lambda share: share <= 0.25), 6)
+    0.25
+    """
     if fits(1.0):
         return 1.0
     low, high = 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Linear programs over one polyhedron, one after another: each starts at the best corner found for those before."""
+"""A sequence of linear programs over one polyhedron, each started at the best corner found so far."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ftprl.solver.conic import Conic
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
-Goal = tuple[int, float]  # (i, sign): where sign·x_i is least
+Goal = tuple[int, float]  # (i, sign): minimise sign·x_i
 End = tuple[Vector, Vector]  # a corner, and the multipliers of all rows that prove it
 
-_TINY = 1e-11  # a price or a slope below this is none: rows have length 1
-_NONE = 1e-200  # a slack of 0 by which one may divide
-_FRESH = 400  # pivots after which the basis is inverted anew
-_STALLED = 200  # pivots without a move after which a walk is given up
+_TINY = 1e-11  # smaller prices and slopes count as 0, because rows have length 1
+_NONE = 1e-200  # replaces a slack of 0 in divisions
+_FRESH = 400  # pivots after which the basis is inverted again
+_STALLED = 200  # pivots without a move after which a walk is abandoned
 _PIVOTS = 50  # per dimension
 
 
 class Corners:
-    """The ends of coordinates found so far, and walks from the best of them to the next: along edges, steepest first.
+    """The corners found so far for coordinates' ends, and walks from the best of them along edges, steepest first.
 
-    A walk ends with multipliers that prove how far its corner is from the minimum; whoever uses them need not trust it.
+    A walk ends with multipliers that prove how far its corner is from the minimum, so that callers can check it.
     """
 
     def __init__(self, conic: Conic) -> None:
@@ -32,7 +32,7 @@ class Corners:
         self.known_corners: list[tuple[Vector, Index]] = []  # corners and the rows that meet there
 
     def add(self, x: Vector) -> bool:
-        """Take a point as a corner; refused where fewer than n independent rows meet."""
+        """Add a point as a corner; return False if fewer than n independent rows meet there."""
         with extra_imports:
             from scipy.linalg import qr
 
@@ -46,7 +46,7 @@ class Corners:
         if len(first) < self.equalities:
             return False
         rest = near[self.equalities :]
-        if self.equalities:  # what the equalities leave of the other rows
+        if self.equalities:  # project the other rows on the equalities' null space
             basis = np.linalg.qr(self.rows[first].T)[0]
             left = self.rows[rest] - (self.rows[rest] @ basis) @ basis.T
         else:
@@ -63,6 +63,7 @@ class Corners:
         return True
 
     def _independent(self, rows: Index) -> Index:
+        """Return the rows if they are linearly independent, else none of them."""
         return rows if np.linalg.matrix_rank(self.rows[rows]) == len(rows) else rows[:0]
 
     def _inverse(self, on: Index) -> Vector | None:
@@ -73,7 +74,7 @@ class Corners:
             return None
 
     def minimise(self, goal: Goal) -> End | None:
-        """Walk from the best corner so far to the end of a coordinate; None for a walk that does not arrive."""
+        """Walk from the best corner so far to the end of a coordinate; return None if the walk does not arrive."""
         i, sign = goal
         if not self.known_corners:
             return None
@@ -110,7 +111,7 @@ class Corners:
         return None
 
     def solve_end(self, goal: Goal, on: Index) -> End | None:
-        """The corner and its multipliers from the rows that meet there: digits that the walk lost are back."""
+        """Return the corner and its multipliers recomputed from the rows that meet there, at full precision."""
         with extra_imports:
             from scipy.linalg.lapack import dgetrf, dgetrs
 

@@ -1,4 +1,4 @@
-"""A quadratic program from a guess of its active rows: those of the previous play, or of an interior point."""
+"""Solve a quadratic program from a guess of its active rows, from the previous play or an interior point."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _GOOD = 1e-10  # an answer whose relative gap is below this needs no further wor
 
 
 def rows_at(conic: Conic, x: Vector) -> Active:
-    """The rows that hold with equality at x."""
+    """Return a mask of the rows that hold with equality at x."""
     return np.asarray(conic.C @ x >= conic.d - 1e-10 * conic.row_scale(x)[len(conic.b) :])
 
 
 def _inverse(H: PSD, z: Vector, near: Vector) -> tuple[Vector, Vector] | None:
-    """(H^{-1}, z), made definite by tying the directions that H does not see to `near`; None for H = 0."""
+    """Return (H^{-1}, z), made definite by a tie to `near` in directions without weight; None for H = 0."""
     top = psd.largest(H)
     if top <= 0.0:
         return None
@@ -39,7 +39,7 @@ def _inverse(H: PSD, z: Vector, near: Vector) -> tuple[Vector, Vector] | None:
 
 
 def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess: Active, steps: int) -> Pair | None:
-    """Solve with the guessed rows as equalities and mend the guess; None when that does not settle in `steps`."""
+    """Solve with the guessed rows as equalities and correct the guess; None if that does not converge in `steps`."""
     made = _inverse(H, z, near)
     if made is None:
         return None
@@ -74,7 +74,7 @@ def active_set(conic: Conic, H: PSD, z: Vector, near: Vector, span: Span, guess:
 
 
 def solve_prices(S: Vector, right: Vector) -> Vector:
-    """S y = right, with one step of refinement: rows at sharp corners are nearly dependent."""
+    """Solve S y = right with one step of refinement; rows at sharp corners are nearly dependent."""
     if not right.size:
         return right
     with extra_imports:
@@ -91,7 +91,7 @@ def solve_prices(S: Vector, right: Vector) -> Vector:
 
 
 def _mend(active: Active, on: NDArray[np.intp], prices: Vector, slack: Vector) -> Active | None:
-    """The next guess: rows with a negative price leave, else the most broken row enters; None when all is well."""
+    """Return the next guess: rows with a negative price leave, else the most violated row enters; None if all hold."""
     if prices.size and prices[prices.argmin()] < 0:
         out = active.copy()
         out[on[prices < 0]] = False
@@ -106,7 +106,7 @@ def _mend(active: Active, on: NDArray[np.intp], prices: Vector, slack: Vector) -
 def _accept(
     conic: Conic, H: PSD, z: Vector, w: Vector, on: NDArray[np.intp], prices: Vector, span: Span
 ) -> Pair | None:
-    """The answer, if its proved gap is down to rounding."""
+    """Return the answer as a Pair if its proved gap is only rounding, None otherwise."""
     G, h = conic.rows
     dual = np.zeros(h.size)
     dual[on] = prices

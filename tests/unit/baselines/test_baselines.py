@@ -1,4 +1,4 @@
-"""What people would use instead."""
+"""Baselines: other algorithms that people would use instead of FTPRL."""
 
 import math
 

@@ -57,7 +57,7 @@ def test_confidence_by_deviation_by_hand() -> None:
 @pytest.mark.parametrize("rule", ["variance", "deviation"])
 @pytest.mark.parametrize("y", [-1, 1])
 def test_confidence_is_the_nearest_belief(rule: Any, y: int) -> None:
-    """In one dimension: minimise the relative entropy under the constraint by a general solver."""
+    """In one dimension the update equals a general solver's minimum of the relative entropy under the constraint."""
     c = ConfidenceWeighted(1, 0.9, variance=2.0, rule=rule)
     state = c.learn(c.learn(c.init(), [1.5], 1), [0.5], -1)
     m0, s0, v = float(state.mean[0]), float(state.variance[0]), 0.8
@@ -89,13 +89,13 @@ def test_arow_by_hand() -> None:
     np.testing.assert_allclose(a.mean, [1 / 6 - 7 / 11 * 5 / 6, 1 / 3 + 7 / 11 / 3])
     np.testing.assert_allclose(b.mean, [1 / 6 - 7 / 11 * 5 / 6, 1 / 3])
     np.testing.assert_allclose(b.variance, [5 / 6 - 6 / 11 * 25 / 36, 1 / 3])
-    # A margin of 1 or more is left alone.
+    # A margin of 1 or more changes nothing.
     assert part.learn(b, -10 * b.mean, -1) is b
 
 
 @pytest.mark.parametrize("rule", ["variance", "deviation"])
 def test_labels_that_contradict_each_other_do_no_harm(rule: Any) -> None:
-    """The same row with either label, for ever: the variance shrinks to nothing, and all numbers stay finite."""
+    """One row with either label in turn: the variance shrinks to nothing, and all numbers stay finite."""
     for confidence in (0.51, 0.9, 0.9999):
         c = ConfidenceWeighted(1, confidence, rule=rule)
         state = c.init()
@@ -113,7 +113,7 @@ ROWS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(ROWS, st.floats(0.1, 10))
 def test_full_arow_collects_precision(rows: list[tuple[list[int], int]], r: float) -> None:
-    """Sigma⁻¹ = I + (sum of v vᵀ over the rows learned)/r, and a turn of the coordinates turns everything."""
+    """Sigma⁻¹ = I + (sum of v vᵀ over the rows learned)/r, and rotating the coordinates rotates the result."""
     c = Arow(3, r, full=True)
     R = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     state = turned = c.init()
@@ -132,7 +132,7 @@ def test_full_arow_collects_precision(rows: list[tuple[list[int], int]], r: floa
 @settings(max_examples=60, deadline=None)
 @given(ROWS, st.sampled_from(["variance", "deviation"]))
 def test_confidence_meets_its_constraint_and_only_grows(rows: list[tuple[list[int], int]], rule: Any) -> None:
-    """A single feature a row: the diagonal is exact, so the constraint holds after the update."""
+    """With a single feature per row the diagonal is exact, so the constraint holds after the update."""
     c, phi = ConfidenceWeighted(3, 0.9, rule=rule), normal_with_probability(0.9)
     state = c.init()
     for v, y in rows:

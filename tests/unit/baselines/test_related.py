@@ -1,4 +1,4 @@
-"""Each algorithm of related work against its own paper's update, worked by hand, and a law for each."""
+"""Each algorithm of related work against its own paper's update, computed by hand, and a law for each."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ LINE = Box(-1, 1, dim=1)
 FREE = Box(-math.inf, math.inf, dim=2)
 Make = Callable[..., Learner[Any]]
 
-# Every algorithm, on the set it is given; the box for the two that need their own.
+# Every algorithm on the set it supports; two need a box.
 ALL: dict[str, Make] = {
     "lazy": LazyDescent,
     "lazy, fixed rate": lambda F, start=None: LazyDescent(F, 0.3, start),

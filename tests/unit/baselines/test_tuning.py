@@ -1,4 +1,4 @@
-"""The best constant: it is found, the grid is widened, and an edge is called an edge."""
+"""The best constant: it is found, the grid is widened, and an edge is reported."""
 
 import math
 

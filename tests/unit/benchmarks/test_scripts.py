@@ -17,7 +17,7 @@ MAY_BE_ABSENT = ("cvxpy", "numba", "ray", "river", "vowpalwabbit")
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.relative_to(ROOT / "benchmarks").as_posix())
 def test_a_script_can_be_imported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it imports of the library is still there; a script whose peer is not installed is passed over."""
+    """The library names that a script imports exist; a script whose peer is not installed is skipped."""
     for folder in (ROOT, *FOLDERS):
         monkeypatch.syspath_prepend(str(folder))
     spec = importlib.util.spec_from_file_location(f"script_{path.stem}", path)
@@ -34,7 +34,7 @@ def test_a_script_can_be_imported(path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_documentation_names_scripts_that_exist() -> None:
-    """Commands of tables of measurements can be repeated."""
+    """The commands in tables of measurements exist."""
     named = set()
     for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]:
         named |= set(re.findall(r"benchmarks/[a-z_0-9/]+\.py", page.read_text("utf-8")))

@@ -1,4 +1,4 @@
-"""The ledger's sums and what a certificate says, prints and draws."""
+"""The ledger's sums, and the printed and plotted certificate."""
 
 import itertools
 import json
@@ -27,7 +27,9 @@ def test_empty_ledger() -> None:
 @pytest.mark.parametrize("start", [[0.0, 0.0, 0.0], [0.5, 0.0, -0.25]])
 @pytest.mark.parametrize("before", [0, 2])
 def test_z_whatever_the_first_play_and_round(start: list[float], before: int, rng: np.random.Generator) -> None:
-    """z = what counts of g_{1:t} minus q, from 0 or another point, from the learner's first round or a later one."""
+    """z = the counted part of g_{1:t} minus q, from 0 or another point, from the learner's first round or a later
+    one.
+    """
     learner = FTPRL(Box(-1, 1, dim=3), Diagonal(), start=start)
     state, ledger = learner.init(), Ledger.empty(3)
     for g in rng.normal(size=(before, 3)):

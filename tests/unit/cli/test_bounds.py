@@ -58,7 +58,7 @@ def test_train_inspect_certify_and_verify(sales: Path, scale: str, capsys: pytes
 
 
 def test_several_classes_from_training_to_verify(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The range holds in every class; certify, verify and one row at a time know it."""
+    """The range holds in every class, for certify, verify and learning one row at a time."""
     bounds = {"price": (0.0, None), "city": (-0.01, 0.02)}
     texts = ["--bound", "price=0:", "--bound", "city=-0.01:0.02"]
     options = ["--label", "city_of", "--loss", "softmax", "--classes", "Oslo,Rome,Bonn"]
@@ -106,7 +106,7 @@ def test_names_that_share_cells_are_counted(
 
 
 def test_every_format_has_the_same_bounds(sales: Path) -> None:
-    """The same columns as CSV, JSON lines, Parquet, a frame and dicts; VW text and libsvm by their own names."""
+    """CSV, JSON lines, Parquet, a frame and dicts have equal columns; VW text and libsvm have their own names."""
     import pandas as pd
 
     frame = pd.read_csv(sales)

@@ -1,4 +1,4 @@
-"""What must not happen: inputs written over, pipes read twice, half outputs that look whole, silent mistakes."""
+"""Accidents that are prevented: overwritten inputs, pipes read twice, partial outputs, silent mistakes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ LINKED = [  # the option that names the other name of a file, and the file
 @pytest.mark.parametrize("kind", ["hard link", "symbolic link", "other path"])
 @pytest.mark.parametrize("args", LINKED, ids=lambda args: " ".join(args))
 def test_another_name_of_what_is_read_is_not_written(args: list[str], kind: str, capsys: Capture) -> None:
-    """The last argument becomes another name of the same file, which is compared before anything is written."""
+    """An output that is another name of an input file is refused before anything is written."""
     train("c.csv", label="click", bits=10, output="r", receipt=True, events="e.html")
     os.makedirs("folder/sub")
     os.link("c.vw", "folder/c.vw")
@@ -105,7 +105,7 @@ def test_standard_input_is_not_written_either() -> None:
 
 @pytest.mark.parametrize("option", ["--output", "--checkpoint", "--events"])
 def test_two_runs_do_not_write_one_file(option: str, capsys: Capture) -> None:
-    """The second is refused before it learns; when the first is killed, the next run is not."""
+    """A second run with an output of a running one is refused; after the first is killed, the next run is not."""
     first = ["train", "-", "--format", "vw", "-q", "-o", "a", "--checkpoint", "b", "--events", "e"]
     shared = {"--output": "a", "--checkpoint": "b", "--events": "e"}[option]
     second = ["train", "c.vw", "-q", "--bits", "10", *(["-o", "x"] if option != "--output" else []), option, shared]

@@ -83,7 +83,7 @@ BAD = [
 
 @pytest.mark.parametrize(("options", "message"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else v)
 def test_bad_options(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2, one line on stderr that has the value and a remedy, nothing on stdout, nothing written."""
+    """Bad options: exit code 2, one line on stderr with the value and a remedy, nothing on stdout, nothing written."""
     assert run([*SMALL, *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""

@@ -1,4 +1,4 @@
-"""Commands as Click reads them: help, completion, suggestions, and what is imported when."""
+"""Commands as Click reads them: help, completion, suggestions, and lazy imports."""
 
 import re
 import subprocess
@@ -46,7 +46,7 @@ def test_what_was_typed_wrong_is_one_line_with_a_suggestion(args: str, line: str
 
 
 def complete(words: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> list[str]:
-    """What bash would offer for the last of the words."""
+    """Return bash's completions of the last word."""
     monkeypatch.setenv("_FTPRL_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
@@ -120,7 +120,7 @@ def test_users_of_vowpal_wabbit_read_what_to_type(
 
 
 def test_what_is_typed_instead_exists() -> None:
-    """Options behind the name of a command are options of this command, and others options of train."""
+    """Options after a command's name belong to this command, and options before it to train."""
     from ftprl.cli import evaluate, inspect, predict, train
 
     commands = (train.train, predict.predict, inspect.inspect, evaluate.evaluate)

@@ -1,4 +1,4 @@
-"""train, predict, inspect and generate as a user meets them: what they print, what they write, what they refuse."""
+"""train, predict, inspect and generate from the command line: their output, their files, and their errors."""
 
 from __future__ import annotations
 

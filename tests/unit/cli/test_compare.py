@@ -1,4 +1,4 @@
-"""`ftprl compare` as it is typed: tables, JSON, pages, and one line for what is wrong."""
+"""`ftprl compare` from the command line: tables, JSON, pages, and errors of one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Clicks, a model of all columns and one of a few, and their predictions."""
+    """Write clicks, a model of all columns and one of a few, and their predictions."""
     monkeypatch.chdir(tmp_path)
     ftprl.data.clicks.generate(3000, seed=1, path="clicks.csv")
     columns = Path("clicks.csv").read_text().splitlines()[0].split(",")
@@ -47,7 +47,7 @@ def test_models_and_their_predictions_are_the_same_systems(files: Path, capsys: 
 
 
 def test_scores_of_vowpal_wabbit(files: Path, capsys: Capture) -> None:
-    """`vw -p` writes the score, and a tag behind it."""
+    """`vw -p` writes the score, followed by a tag."""
     p = np.loadtxt("few.txt")
     Path("vw.txt").write_text("".join(f"{float(np.log(v / (1 - v)))!r} row{i}\n" for i, v in enumerate(p)))
     scores = np.log(np.loadtxt("all.txt") / (1 - np.loadtxt("all.txt")))
@@ -73,7 +73,7 @@ def test_a_table_names_the_better_system(files: Path, capsys: Capture) -> None:
 
 
 def test_rows_that_were_cut_are_reported(files: Path, capsys: Capture) -> None:
-    """The difference is of losses cut at 2 nats; the means of the systems beside it are not."""
+    """The difference is of losses clipped at 2 nats; the systems' means beside it are not clipped."""
     p = np.loadtxt("all.txt")
     y = np.array([line.split(",")[0] == "1" for line in Path("clicks.csv").read_text().splitlines()[1:]])
     p[0] = 0.001 if y[0] else 0.999

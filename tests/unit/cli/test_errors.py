@@ -12,7 +12,7 @@ from ftprl import data
 from ftprl.cli.app import run
 from ftprl.options import COMMAND
 
-# What the line has to begin with, and calls that have to be refused with it; T, C and L are calls that would work.
+# The beginning of the error line, and calls that must be refused with it; T, C and L are calls that would work.
 T, C, L = "train c.vw -q --bits 10 -o x", "train c.csv -q --bits 10 -o x", "train c.csv -q --bits 10 -o x --label click"
 TABLE = {
     "--format": [f"{T} --format xml", "predict m c.vw -o x --format xml", "report e --format pdf",
@@ -139,7 +139,7 @@ TABLE = {
     "No such command 'nope'": ["nope", "generate nope", "paper nope"],
     "Missing argument": ["train -o x", "predict m", "inspect", "verify r"],
     "no statement is called 'nope'": ["paper run nope", "paper show nope"],
-    # Files: the name stands where an option would.
+    # Files: the name of the file takes the place of an option.
     "nope": ["train nope.vw -o x", "predict nope c.vw", "predict m nope.vw", "inspect nope", "certify nope",
              "verify nope c.vw", "verify r nope.vw", "report nope"],
     "junk": ["train junk -o x", "train junk.vw -q -o x", "predict junk c.vw", "predict m junk.vw -o x", "inspect junk",
@@ -243,7 +243,7 @@ def test_every_option_of_train_is_in_the_table() -> None:
 def test_an_error_that_is_not_about_standard_output_is_not_blamed_on_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder that cannot be synced is named."""
+    """A folder that cannot be synced is named in the error."""
     sync = os.fsync
 
     def fail(handle: int) -> None:

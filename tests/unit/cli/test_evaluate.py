@@ -1,4 +1,4 @@
-"""`ftprl evaluate` as it is typed: tables, JSON, pages, and one line for what is wrong."""
+"""`ftprl evaluate` from the command line: tables, JSON, pages, and errors of one line."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_one_line_for_what_is_wrong(files: Path, args: list[str], message: str, 
 def test_the_positive_label_is_shown_and_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """A model of the label no, on data whose labels are 1 and 0."""
+    """A model with the positive label "no", on data with labels 1 and 0."""
     monkeypatch.chdir(tmp_path)
     Path("words.csv").write_text("y,x\n" + "no,1\nyes,2\n" * 50)
     Path("numbers.csv").write_text("y,x\n" + "1,1\n0,2\n" * 50)

@@ -18,7 +18,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data and models of two classes, of three, of numbers and of a quantile."""
+    """Write data and models of two classes, of three classes, of numbers and of a quantile."""
     folder = tmp_path_factory.mktemp("options")
     draw = random.Random(1)
     labels = {"two": lambda: draw.randint(0, 1), "three": lambda: draw.choice("uvw"), "numbers": draw.random}

@@ -1,4 +1,4 @@
-"""Commands under a memory limit: what fits is done, what does not is refused in one line with how much it needs."""
+"""Commands under a memory limit: a table that does not fit is refused in one line with its size."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_saved_model_that_does_not_fit() -> None:
 
 
 def test_memory_that_ends_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is not blamed on the table."""
+    """An allocation that fails elsewhere is not reported as the table's."""
 
     def summary_of(*_: object) -> None:
         np.empty(2**58)

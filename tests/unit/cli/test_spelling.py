@@ -1,4 +1,4 @@
-"""Messages with their options as they are typed."""
+"""Messages with options spelled as on the command line."""
 
 import pytest
 

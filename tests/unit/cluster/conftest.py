@@ -1,4 +1,4 @@
-"""One Ray cluster on this machine for all tests of a process: to start one takes seconds."""
+"""One Ray cluster on this machine for all tests of a process, because starting one takes seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ os.environ.setdefault("RAY_worker_niceness", "0")  # before Ray reads it: tests 
 
 @pytest.fixture(scope="session")
 def ended() -> Iterator[None]:
-    """Ends the cluster after the last test."""
+    """End the cluster after the last test."""
     yield
     import ray
 
@@ -21,7 +21,7 @@ def ended() -> Iterator[None]:
 
 @pytest.fixture
 def cluster(ended: None) -> None:
-    """A cluster with three processors; a test with nodes of its own may have ended the one before."""
+    """Start a cluster with three processors, unless one is running."""
     import ray
 
     if not ray.is_initialized():

@@ -1,4 +1,4 @@
-"""The example of a cluster is one that `ray up` takes."""
+"""The example configuration of a cluster is valid for `ray up`."""
 
 from __future__ import annotations
 

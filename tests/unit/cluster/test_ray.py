@@ -1,4 +1,4 @@
-"""Training with the workers of a Ray cluster: the same bytes as at home, also when workers are killed."""
+"""Training with the workers of a Ray cluster gives the bytes of a local run, also if workers are killed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_events_tell_what_was_read(clicks: Path, tmp_path: Path, cluster: None) 
 
 
 def processes(name: bytes) -> list[int]:
-    """The processes of a name."""
+    """Return the processes with this name."""
     actual = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -94,7 +94,7 @@ def processes(name: bytes) -> list[int]:
 
 
 def workers_at_work() -> list[int]:
-    """The processes that parse rows at the moment."""
+    """Return the processes that parse rows at the moment."""
     return processes(b"ray::_do")
 
 
@@ -140,7 +140,7 @@ def test_other_versions_are_refused(clicks: Path, cluster: None, monkeypatch: py
 
 @pytest.mark.slow
 def test_real_data_formats_and_losses(tmp_path: Path, cluster: None) -> None:
-    """With 1, 2 and 4 workers, with receipts where there are some."""
+    """1, 2 and 4 workers give equal models, with receipts if there are any."""
     from pyarrow import csv, parquet
 
     ftprl.data.clicks.generate(20_000, seed=1, path=tmp_path / "clicks.csv")
@@ -271,7 +271,7 @@ def test_a_job_whose_workers_always_die(tmp_path: Path, cluster: None) -> None:
 
 
 class EndsEarly:
-    """A Ray whose workers stop without an error after one result, as often as it is told."""
+    """A Ray whose workers stop without an error after one result, a given number of times."""
 
     exceptions = ray.exceptions
 

@@ -81,7 +81,7 @@ def test_saved_numbers_go_on_to_the_bit() -> None:
 
 @pytest.mark.parametrize("ratio", [2.0, 5.0, 10.0])
 def test_the_width_is_at_most_twice_that_of_the_central_limit(ratio: float) -> None:
-    """At 100,000 rows of losses whose cut is at most 10 standard deviations."""
+    """The width is at most twice the central limit's at 100,000 rows of losses clipped at 10 standard deviations."""
     rng, n = np.random.default_rng(1), 100_000
     p = 0.5 - 0.5 * math.sqrt(max(0.0, 1.0 - 4.0 / ratio**2))  # of 1 against 0: a standard deviation of 1 / ratio
     x = (rng.random(n) < p).astype(np.float64)
@@ -93,7 +93,9 @@ def test_the_width_is_at_most_twice_that_of_the_central_limit(ratio: float) -> N
 
 @pytest.mark.parametrize("weights", [(0.5, 1.0, 2.0), (1.0, 2.0), (0.25, 1.0, 4.0)])
 def test_weights_do_not_widen_the_interval(weights: tuple[float, ...]) -> None:
-    """At 100,000 rows at most twice the central limit's, although the largest weight comes after smaller ones."""
+    """With weights, the width at 100,000 rows is at most twice the central limit's, even if the largest weight comes
+    late.
+    """
     rng, n = np.random.default_rng(2), 100_000
     x, weight = (rng.random(n) < 0.2).astype(np.float64), rng.choice(weights, n)
     weight[: len(weights)] = sorted(weights)
@@ -107,7 +109,7 @@ def bernoulli(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def heavy(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log-normal numbers; their mean once they are cut at 1."""
+    """Return log-normal numbers, and their mean after clipping at 1."""
     mu, sigma = -4.0, 1.5
     phi = lambda t: 0.5 * math.erfc(-t / math.sqrt(2.0))  # noqa: E731
     cut = math.exp(mu + sigma**2 / 2) * phi((0.0 - mu - sigma**2) / sigma) + 1.0 - phi(-mu / sigma)
@@ -115,7 +117,7 @@ def heavy(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def adversary(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The expectation of a row depends on the rows before: high after low numbers and low after high ones."""
+    """Return rows whose expectation depends on earlier rows: high after low numbers and low after high ones."""
     x, means, excess = np.empty(n), np.empty(n), 0.0
     draws = rng.random(n)
     for t in range(n):
@@ -126,14 +128,14 @@ def adversary(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def weighted(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Importance weights that depend on the row before."""
+    """Return importance weights that depend on the previous row."""
     x = rng.beta(0.2, 0.6, n)
     weight = np.where(np.concatenate(([0.0], x[:-1])) > 0.5, 10.0, 1.0) * rng.choice([0.5, 1.0], n)
     return x, np.full(n, 0.25), weight
 
 
 def doubling(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weights that grow whenever the mean is ahead: the largest bets are given up when they have won most."""
+    """Return weights that grow whenever the mean is ahead, which breaks intervals that bet without a limit."""
     x, weight, excess, now = (rng.random(n) < 0.1).astype(float), np.empty(n), 0.0, 0.01
     for t in range(n):
         if excess > 3.0 * now * math.sqrt(1.0 + 0.1 * t) / 4.0 and now < 1.0:
@@ -145,7 +147,9 @@ def doubling(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, 
 
 @pytest.mark.parametrize("stream", [bernoulli, heavy, adversary, weighted, doubling])
 def test_the_interval_holds_at_every_row(stream: object) -> None:
-    """Looked at 40 times on the way; at most 5 % of streams may miss, and 200 streams of a valid one never miss 20."""
+    """Checked 40 times per stream: at most 5 % of streams may miss, and 200 streams of a valid interval never miss
+    20.
+    """
     rng, misses, n = np.random.default_rng(7), 0, 2000
     for _ in range(100):
         x, means, weight = stream(rng, n)  # type: ignore[operator]
@@ -161,7 +165,7 @@ def test_the_interval_holds_at_every_row(stream: object) -> None:
 
 
 def test_the_simulation_can_fail() -> None:
-    """Intervals of the central limit miss far more often when they are looked at again and again."""
+    """Intervals of the central limit theorem miss far more often when they are checked repeatedly."""
     rng, misses, n = np.random.default_rng(7), 0, 2000
     for _ in range(100):
         x = rng.random(n)

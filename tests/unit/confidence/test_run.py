@@ -1,4 +1,4 @@
-"""What a run knows of rows to come: the same numbers for any cut, thread and resume, and alarms as rare as stated."""
+"""The confidence of a run: equal numbers for any batches, threads and resumption, and alarms as rare as stated."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_sequences_are_those_of_the_twin(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", SCALAR_LOSSES)
 def test_sequences_added_together_are_those_of_one_alone_to_the_bit(loss: str) -> None:
-    """With rows that are cut, heavier than all before, or without a label, in batches of any size."""
+    """Adding rows in batches of any size gives equal numbers, with clipped, heavier or unlabelled rows."""
     rng, kind, n = np.random.default_rng(3), SCALAR_LOSSES[loss], 3000
     y = rng.choice([-1.0, 1.0], n) if kind.binary else rng.gamma(2.0, 1.0, n) + 0.01
     scores, weight = rng.normal(0.3, 1.0, n), rng.choice([0.0, 0.5, 1.0], n) * 2.0 ** (np.arange(n) // 900)
@@ -110,7 +110,7 @@ def test_sequences_added_together_are_those_of_one_alone_to_the_bit(loss: str) -
 @pytest.mark.parametrize("kind", ["usual", "weights", "holdout", "tails", "heavier"])
 @pytest.mark.parametrize("instructions", ["avx2", "sse2", "portable"])
 def test_rows_added_in_blocks_are_those_added_one_by_one_to_the_bit(kind: str, instructions: str) -> None:
-    """Blocks without a row that is cut, heavier than those before or without a label are added in one loop."""
+    """Blocks of rows without clipping, heavier weights or missing labels are added in one loop."""
     rng, n = np.random.default_rng(5), 2500
     losses, y = rng.exponential(0.5, n), rng.choice([-1.0, 1.0], n)
     baselines = np.column_stack([rng.exponential(0.6, n), np.zeros(n)])
@@ -170,7 +170,7 @@ def test_rows_held_out_and_later_passes_do_not_count(tmp_path: Path) -> None:
 
 
 def test_in_random_order_the_intervals_are_those_of_the_last_quarter(tmp_path: Path) -> None:
-    """Its rows are a random draw; the order has no drift."""
+    """In random order the intervals are about a random draw of the rows, and there is no drift."""
     path, plan = clicks(tmp_path / "c.csv"), order_twin.plan(3000, WAITING)
     run = ftprl.train(path, label="click", bits=12, output=tmp_path / "m")
     header, *lines = path.read_text().splitlines(keepends=True)
@@ -243,7 +243,7 @@ def test_a_loss_that_falls_never_does() -> None:
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
-    """300 streams whose expected loss stays: 3 alarms are allowed on average, and so are 9 by chance."""
+    """300 streams with constant expected loss: 3 alarms are allowed on average, and 9 may occur by chance."""
     rng, alarms = np.random.default_rng(11), 0
     for k in range(300):
         n = 5000
@@ -307,7 +307,7 @@ def test_infinite_losses_are_cut() -> None:
 
 @pytest.mark.parametrize("size", [1e-300, 1e-155, 1e-140, 1e-120, 1e100])
 def test_losses_of_any_size_have_an_interval(size: float) -> None:
-    """Squares of the smallest are lost: their interval is wider, and finite."""
+    """Squares of very small losses underflow: their interval is wider, and finite."""
     losses = size * np.random.default_rng(4).uniform(0.5, 1.5, 3000)
     monitor, ones = RunMonitor("squared"), np.ones(3000)
     scores, zeros = np.full(3000, math.sqrt(size)), np.zeros(3000)
@@ -332,7 +332,7 @@ LAWS = {  # of labels that no feature predicts, and their variance
 @pytest.mark.parametrize("order", ["random", "given"])
 @pytest.mark.parametrize("law", LAWS)
 def test_an_upper_end_covers_the_risk_or_is_not_stated(law: str, order: str) -> None:
-    """Of squared losses, also of heavy-tailed ones, by a run that learns and by the saved model."""
+    """Upper ends cover squared losses, also heavy-tailed ones, of the run and of the saved model."""
     draw, variance = LAWS[law]
     runs, ends, stated = 12, [], 0
     for seed in range(runs):
@@ -352,7 +352,7 @@ def test_an_upper_end_covers_the_risk_or_is_not_stated(law: str, order: str) -> 
 
 @pytest.mark.parametrize("order", ["random", "given"])
 def test_intervals_of_the_log_loss_cover_it(order: str) -> None:
-    """The loss of the saved model at many new rows is between the ends, of the check of rows it has not learned too."""
+    """The ends contain the saved model's log loss on many new rows; so do the ends of the check of new rows."""
     misses = np.zeros(2)
     for seed in range(12):
         rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Which losses have an upper limit that can be told: the same however rows are cut, and by a second computation."""
+"""The test for heavy-tailed losses: independent of batches, and equal to a second computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feature hash: its twin, its fixed values, and how evenly it spreads names that look alike."""
+"""The feature hash: its twin, fixed values, and how evenly it spreads similar names."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ Hashes = NDArray[np.uint64]
 SEEDS = st.integers(0, 2**64 - 1)
 LETTERS = "abcdefghijklmnopqrstuvwxyz012345"
 
-# Written down once and never to be changed: model files rely on them.
+# Fixed for ever, because model files rely on these values.
 GOLDEN = [
     (b"", 0, 0x83CD62B96D17D778),
     (b"", 1, 0x8359FFF62713A185),
@@ -106,7 +106,7 @@ def test_same_in_every_process(hash_seed: str) -> None:
     assert [int(word) for word in run.stdout.split()] == here.tolist()
 
 
-# Names that look alike. Each family has between 2^20 and 2^21 distinct names.
+# Similar names. Each family has between 2^20 and 2^21 distinct names.
 COUNT = 1 << 20
 
 
@@ -144,7 +144,7 @@ def distinct(hashes: Hashes) -> int:
 
 
 def assert_spread_like_chance(hashes: Hashes, bits: int) -> None:
-    """The pairs that share a cell, and the cells in use, are those of chance, within 5 sigma."""
+    """Check that the pairs that share a cell, and the cells in use, are as by chance, within 5 sigma."""
     m, cells = len(hashes), 1 << bits
     low = hashes & np.uint64(cells - 1)
     high = hashes >> np.uint64(64 - bits)
@@ -187,7 +187,7 @@ def test_runs_of_zero_bytes_differ() -> None:
 
 
 def flip_frequencies(before: Hashes, after: Hashes) -> NDArray[np.float64]:
-    """How often each output bit changed: `after` has one row an input bit."""
+    """Return how often each output bit changed: `after` has one row per input bit."""
     changed = np.bitwise_xor(before, after)
     return np.stack([((changed >> np.uint64(j)) & np.uint64(1)).mean(axis=1) for j in range(64)], axis=1)
 
@@ -206,7 +206,7 @@ def test_every_input_bit_moves_every_output_bit(size: int) -> None:
     rows = [[(x ^ flip).to_bytes(size, "little") for x in inputs] for flip in (1 << k for k in range(8 * size))]
     before = _core.feature_hashes([x.to_bytes(size, "little") for x in inputs], 3)
     after = np.stack([_core.feature_hashes(row, 3) for row in rows])
-    # With one byte, x and x ^ flip are the same pair seen twice: half as many independent samples.
+    # With one byte, x and x ^ flip are one pair seen twice: half as many independent samples.
     assert_near_half(flip_frequencies(before, after), samples if size > 1 else samples // 2)
 
 

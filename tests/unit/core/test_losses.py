@@ -1,4 +1,4 @@
-"""Each loss has one entry in C++ and one in Python: they say the same."""
+"""Each loss has one entry in C++ and one in Python, and both agree."""
 
 import math
 

@@ -194,7 +194,7 @@ def test_dicts_within_dicts_row_by_row() -> None:
 
 
 def test_categories_of_polars_wherever_they_are() -> None:
-    """Polars has dictionaries of views of text, which pyarrow can neither cast nor take from."""
+    """Polars has dictionaries of string views, which pyarrow can neither cast nor take from."""
     pl = pytest.importorskip("polars")
     text = {"c": ["a b", "b", None] * 20, "k": ["1", "2", None] * 20, "y": ["no", "yes"] * 30, "w": ["1", "2.5"] * 30}
     plain = pl.DataFrame({**text, "list": [["a"], ["b", "a"], None] * 20, "n": range(60)})

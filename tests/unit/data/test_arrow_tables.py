@@ -1,4 +1,6 @@
-"""Frames that Arrow does not take as they are: mixed columns of pandas, sparse ones, intervals, objects, runs."""
+"""Frames with contents that Arrow does not take directly: mixed pandas columns, sparse ones, intervals, objects,
+runs.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +156,7 @@ def damaged(name: str) -> pa.Array:
 
 @pytest.mark.parametrize("name", ["texts", "lists", "entries"])
 def test_damaged_memory_is_refused(name: str) -> None:
-    """Once it ended the process."""
+    """Damaged memory raises an error; it once ended the process."""
     bad = pa.table({"x": damaged(name), "y": [0, 1, 0]})
     whole = [[1], [2], [3]] if name == "lists" else ["a", "b", "a"]
     model = ftprl.train(pa.table({"x": whole, "y": [0, 1, 0]}), label="y", bits=8).model

@@ -1,4 +1,4 @@
-"""Data that cannot be read, as users meet it: one line with file, column and row (or row group), in both spellings."""
+"""Data that cannot be read: errors of one line with file, column and row (or row group), in both spellings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def table(**columns: Any) -> pa.Table:
 
 
 def broken_text() -> pa.Array:
-    """Two texts, of which the second is not UTF-8."""
+    """Return two texts, of which the second is not UTF-8."""
     offsets = np.array([0, 1, 3], np.int32).tobytes()
     return pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"a\xff\xfe")])
 
@@ -183,7 +183,7 @@ def test_data_in_memory(_: str, train: Callable[[], Any], message: str) -> None:
 def test_what_was_learned_before_an_iterator_raised_is_not_lost(
     options: dict[str, Any], kept: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """Rows that wait to be learned in random order are."""
+    """Rows that wait to be learned in random order are learned before the error ends the run."""
     with pytest.raises(FtprlError, match="raised OSError"):
         ftprl.train(raising(OSError("gone")), label="y", checkpoint=tmp_path / "c", every=10, bits=10, **options)
     assert ftprl.load(tmp_path / "c").engine.progress.rows in kept
@@ -191,7 +191,7 @@ def test_what_was_learned_before_an_iterator_raised_is_not_lost(
 
 @pytest.mark.parametrize("type", [pa.string(), pa.large_string(), pa.string_view(), pa.list_(pa.string())], ids=str)
 def test_offsets_beyond_the_text_are_refused_before_a_cell_is_read(tmp_path: Path, type: pa.DataType) -> None:
-    """Each byte of the offsets changed: a line or other words, never a fault of the process."""
+    """Each changed byte of the offsets gives an error line or other words, never a crash."""
     cells = pa.array([[word] if pa.types.is_list(type) else word for word in ("one", "a word of many bytes") * N], type)
     frame, path, messages = table(x=cells), tmp_path / "a.arrow", list[str]()
     with pa.ipc.new_file(str(path), frame.schema) as out:

@@ -1,4 +1,4 @@
-"""Batches: what they hold, how they are cut, and which input is rejected."""
+"""Batches: their content, how they are cut, and which input is rejected."""
 
 from dataclasses import replace
 from typing import Any

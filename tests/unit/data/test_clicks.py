@@ -1,4 +1,4 @@
-"""The click log: the same rows in every format, the same bytes for the same seed, and something to learn."""
+"""The click log: equal rows in every format, equal bytes for equal seeds, and learnable labels."""
 
 import gzip
 from pathlib import Path

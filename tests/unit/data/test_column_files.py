@@ -1,4 +1,4 @@
-"""Parquet, Arrow IPC and ORC files: trained on, predicted, resumed and verified as text files are."""
+"""Parquet, Arrow IPC and ORC files are trained on, predicted, resumed and verified as text files are."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def digest_of(frame: Any, **options: Any) -> str:
     return ftprl.train(frame, **(options or OPTIONS)).model.state_digest()
 
 
-# ---- the same model ----
+# ---- equal models ----
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -196,7 +196,7 @@ def test_changed_rows_are_noticed(tmp_path: Path, write: Any) -> None:
 
 
 def test_a_value_that_changed_inside_a_file_is_noticed(tmp_path: Path) -> None:
-    """Neither the size of the file nor its first and last bytes say so: the rows do."""
+    """A changed value in the middle leaves size, first and last bytes unchanged; the digest of the rows detects it."""
     rng = np.random.default_rng(1)
     frame = pa.table({"y": rng.integers(0, 2, 60_000), "x": rng.normal(size=60_000), "z": rng.normal(size=60_000)})
     path = tmp_path / "a.parquet"
@@ -350,7 +350,7 @@ def test_a_text_and_a_list_of_texts_are_the_same_features(tmp_path: Path) -> Non
 def test_a_column_that_is_null_in_the_first_file_has_the_type_of_a_later_one(
     write: Any, in_memory: bool, tmp_path: Path
 ) -> None:
-    """Whoever writes a file from rows without a value does not know the type of the column."""
+    """A writer of rows without a value does not know the type of the column."""
     late = {"price": [1.5, 2.5, None], "when": pa.array([0, 10**9, 10**9], pa.timestamp("s")), "word": ["a", "b", "a"]}
     none = {name: pa.nulls(3) for name in late}
     parts = [pa.table({**cells, "y": [0, 1, 0]}) for cells in (none, none, late)]
@@ -370,7 +370,7 @@ def test_a_column_that_is_null_in_the_first_file_has_the_type_of_a_later_one(
 
 
 def test_keys_of_folders_are_shown_and_read_as_columns_of_text_are(tmp_path: Path) -> None:
-    """All files decide, since the first ones may all be of one folder; many folders are no identifiers."""
+    """All files are inspected for keys of folders, because the first files may all be in one folder."""
     days = [f"2024-0{1 + i // 28}-{1 + i % 28:02d}" for i in range(120)]
     for number, day in enumerate(days):
         folder = tmp_path / f"day={day}" / f"part={number}" / f"new={'true' if number % 2 else 'false'}"
@@ -413,7 +413,7 @@ def test_rows_before_a_damaged_row_group_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("type", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2)], ids=str)
 def test_binary_columns_are_read_by_their_bytes(tmp_path: Path, type: pa.DataType) -> None:
-    """As text where they are text, in frames and files alike; of a fixed size, only if they are named."""
+    """Binary columns that contain text are read as text, in frames and files; of fixed size, only if they are named."""
     table = pa.table({"x": pa.array([b"aa", b"b\xff", b"cc", None], type), "y": [1, 0, 1, 0]})
     pq.write_table(table, tmp_path / "a.parquet")
     with pa.ipc.new_file(str(tmp_path / "a.arrow"), table.schema) as out:
@@ -449,7 +449,7 @@ def test_text_that_is_no_utf8(tmp_path: Path) -> None:
 
 
 def test_files_of_very_many_columns_in_linear_time(tmp_path: Path) -> None:
-    """Once each name was looked up in a list of all: 10,000 columns took half a minute."""
+    """Once each name was searched in a list of all names: 10,000 columns took half a minute."""
     names = ["y", *(f"c{i}" for i in range(10_000))]
     frame = pa.table({name: [0, 1] for name in names})
     start = time.process_time()
@@ -492,7 +492,7 @@ def test_a_row_of_more_bytes_than_max_row_is_refused_as_in_files_of_text(tmp_pat
 
 
 def peak_of(step: Any) -> int:
-    """Return the most bytes that pyarrow had during a step."""
+    """Return the peak number of bytes that pyarrow allocated during a step."""
     usual, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
     pa.set_memory_pool(pool)
     try:
@@ -519,7 +519,7 @@ def test_long_rows_of_parquet_are_refused_before_they_are_decompressed(tmp_path:
 def test_large_pages_of_parquet_are_refused_before_they_are_decompressed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A few long rows among many short ones, which the mean of a row group does not show."""
+    """A few long rows among many short ones are refused, although the mean of the row group is small."""
     monkeypatch.setattr(column_files, "BATCH_BYTES", 1 << 20)
     frame = pa.table({"y": [0, 1] * 5000, "x": ["a"] * 9999 + ["x" * 30_000_000]})
     for dictionary in (False, True):

@@ -29,7 +29,7 @@ def opened(folder: Path, content: str, name: str = "a.csv", **options: Any) -> d
 
 
 def names(row: Row, *wanted: str) -> dict[str, float]:
-    """The features of a row by name; all have to be among the wanted."""
+    """Return the features of a row by name; all names must be among the expected ones."""
     by_slot = {Twin(intercept=False).slot(name.encode()): name for name in wanted}
     return {by_slot[slot]: value for slot, value in row.features.items()}
 
@@ -228,7 +228,7 @@ def test_what_was_sampled_is_needed(tmp_path: Path) -> None:
         opened(tmp_path, "y,a\n1,1\n", label=None, columns={"a": "numeric"}, order=["b"])
 
 
-# ---- what is shown ----
+# ---- printed tables ----
 
 
 def test_the_kinds_are_a_table_before_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,7 +269,7 @@ def test_the_kinds_are_a_table_before_training(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_text_that_was_read_as_categories_is_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where some texts repeat, as short messages do; not for a few categories of several words."""
+    """Text read as categories is pointed out, also if some texts repeat; not for a few categories of several words."""
     path = tmp_path / "a.csv"
     lines = [
         f"{i % 2},{'call me later' if i % 7 == 0 else f'win prize {i}'},{'New York' if i % 3 else 'San Jose'}"
@@ -291,7 +291,7 @@ def test_continuous_numbers_and_few_rows_are_no_identifier(tmp_path: Path) -> No
     assert not any(column.advice for column in same.describe().profile)
 
 
-# ---- a kind that does not fit later ----
+# ---- later values that do not fit the kind ----
 
 
 def test_the_message_has_the_column_and_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -361,7 +361,7 @@ def _saved(model: Model, folder: Path) -> Path:
 
 
 def files_with_other_separators(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The same rows in files of commas, and with another separator, another order of columns and quotes in each."""
+    """Write rows separated by commas and by another separator, each file with its own order of columns and quotes."""
     rows = [(i, f"a,b{i % 3};", i % 2) for i in range(4_000)]
     same, other = [], []
     for number, (sep, order) in enumerate(((",", (0, 1, 2)), (";", (2, 0, 1)), ("\t", (0, 1, 2)), ("|", (1, 0, 2)))):

@@ -1,4 +1,4 @@
-"""Digests of rows: the same however these are cut, and another one when a row has changed."""
+"""Digests of rows: independent of how rows are cut, and different if a row has changed."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ KEYS = [mix((i + 0x6A09E667F3BCC908) & MASK) >> 32 for i in range(256)]
 
 
 def expected(text: bytes, offset: int) -> int:
-    """The definition in src/core/readers/fingerprint.hpp, byte by byte."""
+    """Return the digest by the definition in src/core/readers/fingerprint.hpp, byte by byte."""
     total, inverse = 0, pow(R, -1, 2**64)
     for at, byte in enumerate(text, offset):
         block, word = at // 1024, at % 1024 // 4
@@ -62,7 +62,7 @@ def test_the_hash_is_that_of_features() -> None:
 
 
 def files(folder: Path, kind: str) -> tuple[list[Path], dict[str, Any]]:
-    """Two files of one kind."""
+    """Write two files of one kind."""
     paths = [folder / f"{name}.{kind}" for name in "ab"]
     for k, path in enumerate(paths):
         if kind == "csv":
@@ -108,7 +108,7 @@ def test_a_reading_without_a_digest_has_the_same_rows(tmp_path: Path, kind: str)
 
 
 def changed_in_the_middle(path: Path) -> None:
-    """Other bytes where neither the size of a file nor its ends show it."""
+    """Change bytes in the middle of a file, which leaves its size and its ends unchanged."""
     text = bytearray(path.read_bytes())
     at = text.index(b"| a1500") + 3
     text[at] = text[at] + 1
@@ -130,7 +130,7 @@ def test_text_that_has_changed_before_a_position(tmp_path: Path, changed: int) -
 
 
 def run_until(listened: str, then: Callable[[], None], *args: Any, **options: Any) -> Any:
-    """A run in which something happens at the first event of a kind."""
+    """Run until the first event of a kind, and then call a function."""
     done = False
 
     def listener(event: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The registry of formats: a new one is a module and a line."""
+"""The registry of formats: a new format is a module and a line."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ from ftprl.data import Batch, formats
 
 
 def test_a_format_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of space-separated numbers, the first of them the label."""
+    """A new format: rows of space-separated numbers, the first of them the label."""
     module = types.ModuleType("own_format")
 
     def open_files(files: tuple[str, ...], options: data.ReadingOptions) -> data.Source:
@@ -42,7 +42,7 @@ def test_every_format_has_its_module() -> None:
 
 
 def test_a_name_that_misleads_needs_the_format(tmp_path: Path) -> None:
-    """Rows of VW text in a file whose name says CSV: `format=` reads them, and a receipt is verified without it."""
+    """VW text in a file named .csv is read with `format=`, and its receipt is verified without it."""
     file = tmp_path / "rows.csv"
     file.write_text("1 | a\n-1 | b\n" * 30)
     path = tmp_path / "model"

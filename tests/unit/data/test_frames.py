@@ -1,4 +1,4 @@
-"""Data frames, dicts, arrays and iterators: trained on, predicted, resumed and verified as files are."""
+"""Data frames, dicts, arrays and iterators are trained on, predicted, resumed and verified as files are."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def row_keys(source: data.Source) -> list[Any]:
     return [keys(row) for row in rows_of(source.batches())]
 
 
-# ---- the same model ----
+# ---- equal models ----
 
 
 def test_every_kind_of_data_gives_the_model_of_the_csv_file(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_an_iterator_is_read_once() -> None:
         list(source.batches())
 
 
-# ---- what is refused ----
+# ---- refused input ----
 
 
 def frame_of(**columns: Any) -> pa.Table:
@@ -648,7 +648,7 @@ def test_a_key_of_no_known_column_has_no_feature_where_it_is_missing(tmp_path: P
 
 
 def test_a_frame_is_opened_without_pandas(tmp_path: Path) -> None:
-    """Importing it takes longer than to read a small frame."""
+    """Opening a frame does not import pandas, which takes longer than reading a small frame."""
     pytest.importorskip("polars")
     program = (
         "import sys, polars, ftprl; frame = polars.DataFrame({'y': [0, 1], 'a': ['x', 'z'], 'b': [1.5, None]});"
@@ -661,7 +661,7 @@ def test_a_frame_is_opened_without_pandas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text_type", [pa.string(), pa.large_string(), pa.string_view()])
 def test_texts_of_any_length_are_those_of_csv(tmp_path: Path, text_type: pa.DataType) -> None:
-    """Short texts are hashed a block at a time; long, empty and accented ones among them give the same rows."""
+    """Texts of any length (long, empty, accented) give equal rows, although short ones are hashed in blocks."""
     rng = np.random.default_rng(7)
     rows = 3000
     columns = [[f"v{n:0{j + 1}d}" for n in rng.integers(0, 9, rows)] for j in range(14)]
@@ -691,7 +691,7 @@ def test_texts_of_any_length_are_those_of_csv(tmp_path: Path, text_type: pa.Data
 
 
 def warned(call: Callable[[], Any]) -> list[str]:
-    """The texts of our warnings in a call."""
+    """Return the texts of our warnings in a call."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
@@ -720,7 +720,7 @@ def test_other_columns_and_keys_are_listed_once() -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
 def test_files_have_the_same_rule_for_other_columns(suffix: str, tmp_path: Path) -> None:
-    """Other columns are listed once, and a column of the model that a file lacks is refused with its name."""
+    """Unknown columns are listed once, and a file that lacks a column of the model is refused."""
     model = ftprl.train(table(), **OPTIONS).model
     frame = pd.DataFrame(table().drop_columns(["click"]).to_pylist())
 

@@ -1,4 +1,4 @@
-"""Files that their parsers read themselves, in parts; and values that are all 1, which are not stored."""
+"""Files whose parts are read by their parsers, and values that are all 1, which are not stored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINES = st.sampled_from(
 
 
 def rows_of(source: data.Source, threads: int = 0) -> list[tuple[object, ...]]:
-    """Every row as plain numbers."""
+    """Return every row as plain numbers."""
     rows = []
     for batch, _ in source.read(threads=threads):
         for i in range(len(batch)):
@@ -87,7 +87,7 @@ def test_a_file_that_becomes_shorter_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"1 | a b c\n" * 150)
     with pytest.raises(BadFormat, match=r"a\.vw:\d+: expected the file as it was"):
         list(reading)
-    # what was whole before the cut has been given
+    # Rows that were whole before the cut are returned.
     path.write_bytes(b"1 | a b c\n" * 1000)
     reading = data.open(path, dim=64, block_size=1000).read(threads=0)
     rows = len(next(reading)[0])
@@ -99,7 +99,7 @@ def test_a_file_that_becomes_shorter_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [0, 1])
 def test_a_last_row_that_is_still_being_written(tmp_path: Path, threads: int) -> None:
-    """A file that grows while it is read: no row is cut where it ended before."""
+    """A file that grows while it is read: no row is cut at the old end."""
     path = tmp_path / "a.vw"
     rows = b"".join(b"1 | a b number%d\n" % i for i in range(3000))
     cut = len(rows) - 9
@@ -158,7 +158,7 @@ def test_the_first_value_that_is_not_one(tmp_path: Path, odd: bytes, place: int)
 
 
 def prefetched(jobs: Iterable[Any], work: Callable[[Any], Any], threads: int) -> Generator[Any]:
-    """The results of all jobs; threads end with the generator."""
+    """Return the results of all jobs; the threads end with the generator."""
     with closing(Prefetch(jobs, work, threads)) as prefetch:
         yield from prefetch.results()
 
@@ -176,7 +176,7 @@ def test_results_come_in_order_whoever_did_them() -> None:
 
 
 def test_the_caller_does_not_wait_for_a_slow_thread() -> None:
-    """One thread is held up in the first job; the caller does the others meanwhile."""
+    """If one thread is blocked in the first job, the caller does all other jobs."""
     release = threading.Event()
     main = threading.current_thread()
     held = threading.Event()
@@ -224,7 +224,7 @@ def test_nobody_stays_behind() -> None:
 
 @pytest.mark.parametrize("started", [0, 1, 2])
 def test_threads_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: int) -> None:
-    """Where the system refuses a thread, for want of memory say, the caller's own reads everything."""
+    """If the system refuses to start a thread, the caller's own thread reads everything."""
     path = tmp_path / "a.vw"
     path.write_bytes(b"1 | a\n-1 | b\n" * 3000)
     start, count = threading.Thread.start, 0

@@ -26,7 +26,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_a_product_that_decides_is_learned(table: Path) -> None:
-    """Labels are those of user and ad together; neither tells them alone."""
+    """Labels depend on the product of user and ad; neither predicts them alone."""
     path = table.with_name("xor.csv")
     path.write_text("user,ad,y\n" + "ann,a,1\nbob,b,1\nann,b,0\nbob,a,0\n" * 200)
     alone = ftprl.train(path, label="y", bits=12)
@@ -118,7 +118,7 @@ def test_pairs_of_a_row_with_more_features_than_16_bits_count(tmp_path: Path) ->
 
 
 def test_names_of_products_are_those_of_their_factors(tmp_path: Path) -> None:
-    """In the order of their rows, also those of a part of a batch and of a batch that went to another process."""
+    """Names of products come in the order of their rows, also after cutting and sending batches."""
     rows = [
         (["x", "a_name_of_more_than_sixteen_bytes"], ["p", "q", "eight_bs"]),
         (["x", "y", "nine_byte"], ["q"]),
@@ -139,7 +139,7 @@ def test_names_of_products_are_those_of_their_factors(tmp_path: Path) -> None:
 
 
 def pair_rows(rows: int, seed: int) -> list[tuple[list[str], list[str]]]:
-    """Rows of VW text with two namespaces, with words of every length and more new products than new words."""
+    """Return VW rows with two namespaces, words of every length, and more new products than new words."""
     rng = np.random.default_rng(seed)
     words = [["x" * (i % 23) + str(i) for i in draw] for draw in rng.zipf(1.3, (2 * rows, 4)).clip(0, 9999).tolist()]
     return list(zip(words[::2], words[1::2], strict=True))
@@ -157,7 +157,7 @@ def write_pairs(path: Path, rows: list[tuple[list[str], list[str]]]) -> Path:
 def test_names_of_products_take_at_most_a_quarter_of_the_budget(
     budget: int, ends: str, threads: int, tmp_path: Path
 ) -> None:
-    """Features go on being named when there is no space for products any more; the oracle is a dict."""
+    """When products have no space left, features are still named; the oracle is a dict."""
     rows = pair_rows(3000, 1)
     path = write_pairs(tmp_path / "a.vw", rows)
     expected = names_twin.kept_names([names_twin.pairs_of(*row) for row in rows], budget)
@@ -176,7 +176,7 @@ def test_names_of_products_take_at_most_a_quarter_of_the_budget(
 
 
 def test_products_without_space_do_not_hide_features(tmp_path: Path) -> None:
-    """A product and a feature may agree in the bits that a name is known by: it counts only if the product is kept."""
+    """A product and a feature may agree in the recognised bits of a name: this matters only if the product is kept."""
     count = 60_000
     rows = [([f"p{i}" for i in range(start, start + 200)], ["q"]) for start in range(0, count, 200)]
     rows += [([f"s{i}" for i in range(start, start + 200)], []) for start in range(0, count, 200)]

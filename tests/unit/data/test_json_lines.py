@@ -1,4 +1,4 @@
-"""JSON lines: kinds of columns, objects and arrays within, and what is wrong with a line."""
+"""JSON lines: kinds of columns, nested objects and arrays, and errors in lines."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ SIZES = {
 def test_rows_of_one_shape_are_those_of_any_other(
     sizes: str, beside: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The same rows once more with blanks that differ from row to row, so that they have no common shape."""
+    """Rows of one shape equal the rows of lines with varying blanks, which have no common shape."""
     rng = random.Random(len(sizes))
     text, has_others = SIZES[sizes], beside == "all" or "ngrams" in options
     rows = []

@@ -1,4 +1,4 @@
-"""The libsvm format: ids as they stand, comments, queries, and every kind of bad row."""
+"""The libsvm format: ids unchanged, comments, queries, and every kind of bad row."""
 
 import math
 import time
@@ -83,7 +83,7 @@ def test_a9a(name: str, rows: int) -> None:
 
 
 def test_ids_that_collide_take_no_longer_than_others(tmp_path: Path) -> None:
-    """Ids whose hashes are all the same in the table that sums repeated coordinates, with one that repeats."""
+    """Ids that collide in the table of repeated coordinates take bounded time; one of them repeats."""
     count, bits = 30_000, 16
     inverse = pow(0x9E3779B1, -1, 2 ** (bits + 8))  # the core's hash: the product without its lowest 8 bits
     ids = [(low * inverse) % 2 ** (bits + 8) + (high << (bits + 8)) for high in range(256) for low in range(256)]
@@ -106,7 +106,7 @@ def test_ids_that_collide_take_no_longer_than_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("others", range(13, 20))
 def test_a_repeat_is_found_among_ids_that_look_like_repeats(tmp_path: Path, others: int) -> None:
-    """Ids that agree in their lowest bits may be repeats; the core looks at so many of them one by one."""
+    """Ids that agree in their lowest bits may be repeats; the core checks a limited number one by one."""
     ids = [5, 4, 5, *(4 + 2**14 * k for k in range(1, others + 1)), 9000]
     (row,) = read(tmp_path, "1 " + " ".join(f"{slot}:1" for slot in ids) + "\n", dim=2**22)
     assert row.features == {slot: 2.0 if slot == 5 else 1.0 for slot in ids}

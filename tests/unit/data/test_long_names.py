@@ -1,4 +1,4 @@
-"""What a file holds may be long; what is said of it is not."""
+"""Long contents of a file give short messages."""
 
 from pathlib import Path
 

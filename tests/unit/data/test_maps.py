@@ -1,4 +1,4 @@
-"""Maps, structures and objects with the same names and values are the same features, to a model of any of them."""
+"""Maps, structures and objects with equal names and values have equal features in a model of any of them."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def write_lines(path: Path, rows: Rows) -> None:
 
 
 def with_pairs(rows: Rows) -> Rows:
-    """The same rows, with maps as lists of names and values."""
+    """Return the rows with maps as lists of names and values."""
     pairs = [None if row["m"] is None else [{"name": k, "value": v} for k, v in row["m"].items()] for row in rows]
     return [{**row, "m": own} for row, own in zip(rows, pairs, strict=True)]
 
 
 def as_model(source: data.Source, other: Any) -> data.Source:
-    """Other data, read as a model of this source reads it."""
+    """Return other data, read as a model of this source reads it."""
     read = as_data(other)
     return data.open(read, **settings_for(source.to_dict(), read))
 

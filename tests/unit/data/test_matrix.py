@@ -1,4 +1,4 @@
-"""Rows of arrays and matrices as batches: the compiled copy against NumPy, for every type and layout."""
+"""Rows of arrays and matrices as batches: the compiled copy equals NumPy, for every type and layout."""
 
 from __future__ import annotations
 

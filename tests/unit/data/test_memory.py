@@ -39,7 +39,7 @@ def as_libsvm(path: Path, X: sp.csr_matrix, y: np.ndarray) -> Path:
 
 
 def stopped(source: Any, path: Path, **options: Any) -> None:
-    """A run that is interrupted right after its second checkpoint."""
+    """Return a run that is interrupted right after its second checkpoint."""
     seen = 0
 
     def listener(event: dict[str, Any]) -> None:
@@ -183,7 +183,7 @@ def test_bad_arguments(options: dict[str, Any], message: str) -> None:
 
 def test_what_is_no_data_is_refused() -> None:
     class Frame:
-        """Iterates over the names of its columns, as data frames do."""
+        """A container that iterates over the names of its columns, as data frames do."""
 
         def __iter__(self) -> Any:
             return iter(["data"])

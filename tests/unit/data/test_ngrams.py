@@ -39,7 +39,7 @@ def row_of(batch: data.Batch, r: int) -> dict[int, float]:
 
 
 def expected(words: list[str], group: str, n: int, skips: int, chars: tuple[int, int] | None) -> Counter[int]:
-    """The cells of a text whose words are features of a column."""
+    """Return the cells of a text whose words are features of a column."""
     hashes = [feature_hash(f"{group}={word}".encode()) for word in words]
     actual = Counter[int](hashes)
     actual.update(gram_hash([hashes[i] for i in positions]) for positions in grams(len(words), n, skips))

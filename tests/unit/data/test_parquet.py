@@ -1,4 +1,4 @@
-"""Parquet files give the rows of the table they were written from, whatever a writer chooses; damage is an error."""
+"""Parquet files of any writer settings give the rows of their table; damage is an error."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ options = st.fixed_dictionaries(
 )
 
 
-# ---- the same model, whoever reads ----
+# ---- equal models for all readers ----
 
 
 def same_model(table: pa.Table, path: Path, **options: Any) -> None:
@@ -175,7 +175,7 @@ def test_damaged_pages_name_the_file_and_the_row_group(tmp_path: Path) -> None:
 
 
 def test_a_damaged_count_of_levels_is_an_error_where_pyarrow_would_end_the_process(tmp_path: Path) -> None:
-    """Levels are counted in the metadata; a column that may have none of them has no counts of its own."""
+    """Levels are counted in the metadata; a column that may have none has no counts of its own."""
     path = tmp_path / "a.parquet"
     price = pa.array([1, None, 3] * 10, pa.decimal128(9, 2))  # so that pyarrow reads the file
     pq.write_table(pa.table({"words": ["a", "b", None] * 10, "price": price, "y": [0, 1, 1] * 10}), path)
@@ -189,7 +189,7 @@ def test_a_damaged_count_of_levels_is_an_error_where_pyarrow_would_end_the_proce
 @pytest.mark.parametrize("dim", [2**5, 2**9, 2**20])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_rows_of_categories_alone_are_those_of_csv(tmp_path: Path, dim: int, intercept: bool) -> None:
-    """Whole blocks are put together at once: slots that a row has twice are summed, and bad labels are left out."""
+    """Whole blocks are built at once: repeated slots of a row are summed, and bad labels are left out."""
     rng = np.random.default_rng(dim)
     rows = 5000
     labels = rng.integers(0, 2, rows).astype(object)
@@ -241,7 +241,7 @@ def test_rows_of_many_categories_are_those_of_csv(
     has_gaps: bool,
     seed: int,
 ) -> None:
-    """Rows of ones with labels that are whole numbers, few or many slots that a row has twice, and some gaps."""
+    """Rows of ones with whole-number labels, few or many repeated slots, and some gaps."""
     folder = tmp_path_factory.mktemp("categories")
     rng = np.random.default_rng(seed)
     rows = 2100  # more than two blocks

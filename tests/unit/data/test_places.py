@@ -21,7 +21,7 @@ OPTIONS: dict[str, Any] = {"label": "y", "bits": 10}
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A file system that is no disk; whoever opens a file has a position of their own in it, as elsewhere."""
+    """A file system in memory; each open file has its own position, as elsewhere."""
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
     system.store.clear()

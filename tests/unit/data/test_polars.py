@@ -1,4 +1,4 @@
-"""Polars frames are read as the same table of pyarrow is."""
+"""Polars frames are read as the equal table of pyarrow is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def frame(*names: str, label: Any = None) -> pl.DataFrame:
 
 
 def read(source: data.Source) -> Any:
-    """All that a source gives: its rows, its names and how it reads other data."""
+    """Return the results of a source: its rows, its names and how it reads other data."""
     batches = list(source.batches())
     names = [batch.names.new.pack(0, len(batch)) for batch in batches if batch.names is not None]
     return [keys(row) for row in rows_of(batches)], names, source.to_dict(), source.describe()

@@ -1,4 +1,4 @@
-"""Sources read by workers in other processes: the same rows, positions, errors and counts as at home."""
+"""Sources read by workers in other processes: rows, positions, errors and counts equal those of a local read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ARRAYS = ("indices", "values", "y", "weight")
 
 
 class Elsewhere:
-    """Workers that see nothing but pickles."""
+    """Workers that receive only pickles."""
 
     def __init__(self) -> None:
         self.jobs = self.rows = self.bytes = 0
@@ -136,7 +136,7 @@ def test_the_model_is_the_same_to_the_byte(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["vw", "csv"])
 def test_labels_that_are_settled_late(kind: str, tmp_path: Path) -> None:
-    """Jobs that do not know yet whether -1 or 0 is the other label, and disagree, are parsed again here."""
+    """Jobs that disagree on whether -1 or 0 is the negative label are parsed again locally."""
     if kind == "vw":
         (tmp_path / "a.vw").write_text("1 |f a\n" * 500 + "0 |f b\n" * 500)
         (tmp_path / "b.vw").write_text("-1 |f a\n" * 3)

@@ -1,4 +1,4 @@
-"""The same rows in every format and kind of data give the same model, and a folder of files takes no more memory."""
+"""Equal rows in every format and kind of data give equal models, and a folder of files takes no more memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def frame() -> pa.Table:
 
 
 def write_all(rows: pa.Table, folder: Path) -> dict[str, Any]:
-    """The rows as files and objects, and the options to read each."""
+    """Write the rows as files and objects; return them with the options to read each."""
     pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
     records, label = rows.to_pylist(), {"label": "y"}
     texts = {
@@ -92,7 +92,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def peak_of(folder: Path) -> int:
-    """The peak of resident memory of a run over a folder, in MB."""
+    """Return the peak of resident memory of a run over a folder, in MB."""
     command = [sys.executable, "-c", PEAK, str(folder)]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 

@@ -1,4 +1,4 @@
-"""Bytes of rows, and batches that are cut by them."""
+"""Sizes of rows in bytes, and batches that are cut by them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBERS = [[1, 2], None, [], [3], [4, 5, 6], [7]]
 
 
 def length(value: Any, fixed: int) -> int:
-    """Return the bytes of a value in plain Python; `fixed` are those of a number."""
+    """Return the bytes of a value in plain Python; `fixed` is the size of a number."""
     if value is None:
         return 0
     if isinstance(value, dict):
@@ -87,6 +87,6 @@ def test_short_rows_are_cut_by_the_longest_of_them() -> None:
 
 
 def test_what_pyarrow_reserves_for_a_decoded_cell_counts() -> None:
-    """It is the mean of the entries, also of those that no cell has."""
+    """pyarrow reserves the mean size of the entries, including entries that no cell has."""
     cells = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int8()), pa.array(["", "x" * 1000]))
     assert [len(piece) for piece, _ in pieces(pa.record_batch({"x": cells}), 5000)] == [10] * 10

@@ -1,4 +1,4 @@
-"""Sources: paths, compression, standard input, broken files, starting later, and the arguments of open."""
+"""Sources: paths, compression, standard input, broken files, resumption, and the arguments of open."""
 
 import bz2
 import contextlib
@@ -73,7 +73,7 @@ def test_gzip_with_garbage_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2"])
 def test_a_damaged_stream_behind_a_whole_one(tmp_path: Path, suffix: str) -> None:
-    """A bit that is flipped anywhere in a later stream is an error, never the end of the text."""
+    """A bit flipped anywhere in a later stream is an error, never the end of the text."""
     pack, path = PACKERS[suffix], tmp_path / f"a.vw{suffix}"
     first, second = pack(TEXT), pack(b"1 | c\n" * 50)
     whole = 0
@@ -90,7 +90,7 @@ def test_a_damaged_stream_behind_a_whole_one(tmp_path: Path, suffix: str) -> Non
 
 
 def zstd_frame(content: bytes, window_log: int = 20) -> bytes:
-    """A frame with one block that is stored as it is, and a window of any size."""
+    """Return a zstd frame with one uncompressed block and a window of any size."""
     block = (len(content) << 3 | 1).to_bytes(3, "little")
     return b"\x28\xb5\x2f\xfd" + bytes([0, (window_log - 10) << 3]) + block + content
 
@@ -186,7 +186,7 @@ def test_wide_rows_make_smaller_batches(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.vw", "a.vw.gz", "a.csv"])
 def test_going_on_from_any_place(tmp_path: Path, name: str) -> None:
-    """Each batch comes with its place; reading from there, or from a row behind it, gives the same rows."""
+    """Each batch has its position; reading from there, or from a later row, gives the remaining rows."""
     if name == "a.csv":
         text = b"\xef\xbb\xbfy,w,name\n" + b"".join(
             b'%d,%d,"v\n%d"\n' % (i % 2, i, i) if i % 7 else b"x\n" for i in range(3000)
@@ -223,7 +223,7 @@ def test_a_place_behind_the_end_is_refused(tmp_path: Path) -> None:
 
 
 def test_threads_agree_on_what_counts_as_negative(tmp_path: Path) -> None:
-    """A row far behind is held to the labels of the first rows, although another thread parsed it."""
+    """A far row follows the labels of the first rows, even if another thread parsed it."""
     path = tmp_path / "a.vw"
     path.write_bytes(b"1 | a\n0 | a\n" * 400 + b"1 | a\n-1 | a\n" * 400)
     for threads in (0, 1, 3):
@@ -390,7 +390,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.vw", "a.vw.gz", "a.csv"])
 def test_the_line_of_a_row(tmp_path: Path, name: str) -> None:
-    """Every row is found again, behind bad and empty lines and rows of several lines."""
+    """The line of every row is found, also after bad and empty lines and rows of several lines."""
     lines, text, at = [], b"y,w,name\n" if name == "a.csv" else b"", 2 if name == "a.csv" else 1
     for i in range(1000):
         if i % 7 == 0:
@@ -411,7 +411,7 @@ def test_the_line_of_a_row(tmp_path: Path, name: str) -> None:
 
 
 def test_a_program_may_end_before_a_reading(tmp_path: Path) -> None:
-    """Threads that parse when the interpreter ends would end the process with a signal."""
+    """Parsing threads that outlive the interpreter would end the process with a signal."""
     path = tmp_path / "a.csv"
     rows = b"".join(b"%d,c%d,0.%d,u%d\n" % (i % 2, i % 500, i, i * 7) for i in range(5000))
     path.write_bytes(b"y,a,b,c\n" + 100 * rows)

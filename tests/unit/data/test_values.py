@@ -1,4 +1,4 @@
-"""The values of a column beside the rows of a source."""
+"""The values of a column, read beside the rows of a source."""
 
 from __future__ import annotations
 

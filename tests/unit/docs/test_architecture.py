@@ -1,4 +1,4 @@
-"""The worked examples of docs/architecture.md: they run as the modules they are titled, or are part of the file."""
+"""The worked examples of docs/architecture.md: they run as the modules in their titles, or are part of the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GRADIENTS = np.random.default_rng(0).normal([0.3, -0.2], 1.0, size=(200, 2))
 
 
 def load(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The example with this title as a module of the package."""
+    """Load the example with this title as a module of the package."""
     (source,) = [text for title, text in BLOCKS if title == path]
     name = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
     module = ModuleType(name)

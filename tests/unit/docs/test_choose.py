@@ -1,4 +1,4 @@
-"""docs/choose.md: every number of its table is what the library proves."""
+"""docs/choose.md: every number of its table equals the library's proved ratio."""
 
 import math
 import re
@@ -39,20 +39,20 @@ A = np.linalg.qr(np.random.default_rng(0).normal(size=(N, N)))[0] * np.geomspace
 
 
 def value(cell: str, p: float = 0.0, gamma: float = 0.0) -> float:
-    """A cell of the table as a number."""
+    """Return a cell of the table as a number."""
     names = {"sqrt": math.sqrt, "pi": math.pi, "n": N, "p": p, "gamma": gamma}
     return float(eval(cell.strip("`"), {"__builtins__": {}}, names))
 
 
 def row(where: str, scheme: str, against: str) -> tuple[str, str]:
-    """The two cells of the row that begins so."""
+    """Return the two numeric cells of the row that begins so."""
     actual = [r for r in TABLE if (r[0], r[1].strip("`").split("(")[0].split("`")[0], r[2]) == (where, scheme, against)]
     assert len(actual) == 1, (where, scheme, against)
     return actual[0][3], actual[0][4]
 
 
 def proved(scheme: type, feasible: ConvexSet) -> tuple[float, float]:
-    """The library's ratios: of B_R with c = 2, of the regret with the better constant."""
+    """Return the library's ratios: of B_R with c = 2, of the regret with the better constant."""
     if scheme is BestBound:
         rho = (BestBound().proven_ratio(feasible) or math.nan) ** 2 / 2
         paper, strong = BestBound(), BestBound(b=rho**-0.5)
@@ -66,7 +66,9 @@ def proved(scheme: type, feasible: ConvexSet) -> tuple[float, float]:
 
 
 def worst(feasible: ConvexSet, own: str, other: str) -> float:
-    """The largest ratio of two families' best bounds over gradients of many kinds, a single coordinate among them."""
+    """Return the largest ratio of two families' best bounds over gradients of many kinds, including one coordinate
+    alone.
+    """
     rng = np.random.default_rng(1)
     most = 0.0
     for k in range(60):
@@ -115,7 +117,9 @@ OTHER = [  # where the scheme's own family is worse than that of the table by a 
 
 @pytest.mark.parametrize(("where", "own", "other", "against", "feasible", "p"), OTHER, ids=lambda v: str(v)[:24])
 def test_constant_against_more(where: str, own: str, other: str, against: str, feasible: ConvexSet, p: float) -> None:
-    """CoordinateConstant against a larger family: its ratio times what the other gains; single gradients attain it."""
+    """Against a larger family, CoordinateConstant's ratio is multiplied by that family's gain; single gradients
+    attain it.
+    """
     cells = row(where, "CoordinateConstant", against)
     gain = worst(feasible, own, other)
     want = tuple(value(cell, p) for cell in cells)
@@ -132,14 +136,14 @@ def test_constant_against_more(where: str, own: str, other: str, against: str, f
     ids=["box", "product", "parallelotope"],
 )
 def test_against_full_matrices(where: str, scheme: type, feasible: ConvexSet) -> None:
-    """Where squares are convex a full matrix gains at most sqrt(pi/2), in the coordinates of the box."""
+    """On quadratically convex sets a full matrix gains at most sqrt(pi/2), in the coordinates of the box."""
     name = "Preconditioned" if where.startswith("`Pre") else scheme.__name__
     want = tuple(value(cell) for cell in row(where, name, "full"))
     assert tuple(math.sqrt(math.pi / 2) * r for r in proved(scheme, feasible)) == pytest.approx(want)
 
 
 def test_ellipsoid_and_stretched_balls() -> None:
-    """FTPRL-Scale: its receipt has the ratios of the image; on an ellipsoid that family is as good as all matrices."""
+    """FTPRL-Scale's certificate has the ratios of the image; on an ellipsoid that family is as good as all matrices."""
     gs = np.random.default_rng(2).normal(size=(30, N)) @ A
     for inner, where, against in (
         (L2Ball(N), "`Ellipsoid(A)`", "full"),
@@ -156,7 +160,7 @@ def test_ellipsoid_and_stretched_balls() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_john(seed: int) -> None:
-    """John scaling: the closed forms are within the two factors of the best full matrix on random polytopes."""
+    """John scaling: the closed forms are within both factors of the best full matrix on random polytopes."""
     rng = np.random.default_rng(seed)
     n = 3
     C = np.vstack((rng.normal(size=(5, n)), np.eye(n), -np.eye(n)))
@@ -173,7 +177,7 @@ def test_john(seed: int) -> None:
 
 
 def test_every_row_is_tested() -> None:
-    """Nineteen rows, each named above; and what the text says of gamma and rho."""
+    """All nineteen rows are named above, and the text's statements on gamma and rho hold."""
     here = Path(__file__).read_text()
     assert len(TABLE) == 19
     for where, *_ in TABLE:

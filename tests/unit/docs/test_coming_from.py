@@ -1,4 +1,4 @@
-"""docs/coming-from.md: each translation has the numbers of another library's FTRL, or shows where they part."""
+"""docs/coming-from.md: each translation reproduces another library's FTRL, or the documented difference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIM = 12
 
 
 def stream(rows: int = 300) -> tuple[list[list[int]], Vector]:
-    """Rows of one to four features, whose values are 1, and labels that follow fixed weights."""
+    """Return rows of one to four features with value 1, and labels that follow fixed weights."""
     rng = np.random.default_rng(0)
     features = [sorted(rng.choice(DIM, rng.integers(1, 5), replace=False).tolist()) for _ in range(rows)]
     weights = rng.normal(size=DIM)
@@ -28,7 +28,7 @@ def stream(rows: int = 300) -> tuple[list[list[int]], Vector]:
 
 
 def ftprl_scores(features: list[list[int]], y: Vector, dim: int = DIM, **options: Any) -> Vector:
-    """Scores of ftprl, each before its row is learned."""
+    """Return ftprl's scores, each from before its row is learned."""
     settings = {"scale": ALPHA, "beta": BETA, "l1": L1, "l2": L2, "intercept": False, "float64": True, **options}
     engine, scores = Engine(Spec(dim=dim, **settings)), np.empty(len(y))
     engine.learn(Batch.from_rows([dict.fromkeys(row, 1.0) for row in features], y, float64=True), scores=scores)
@@ -43,7 +43,7 @@ Step = Callable[[Vector, list[int], float], None]
 
 
 def numpy_scores(features: list[list[int]], y: Vector, step: Step) -> Vector:
-    """Scores of a rule that updates weights w in place from the row's features and the slope of its log loss."""
+    """Return scores of a rule that updates weights w in place from the row's features and the slope of its log loss."""
     w, scores = np.zeros(DIM), []
     for row, label in zip(features, y.tolist(), strict=True):
         scores.append(float(w[row].sum()))
@@ -52,7 +52,7 @@ def numpy_scores(features: list[list[int]], y: Vector, step: Step) -> Vector:
 
 
 def ftrl(alpha: float, beta: float, l1: float, l2: float, start: float = 0.0) -> Step:
-    """FTRL-Proximal as McMahan et al. (2013) state it; `start` is the initial sum of squared gradients."""
+    """Return FTRL-Proximal as in McMahan et al. (2013); `start` is the initial sum of squared gradients."""
     z, n = np.zeros(DIM), np.full(DIM, start)
 
     def step(w: Vector, row: list[int], g: float) -> None:
@@ -67,7 +67,7 @@ def ftrl(alpha: float, beta: float, l1: float, l2: float, start: float = 0.0) ->
 
 
 def test_the_published_algorithm() -> None:
-    """alpha, beta, lambda1 and lambda2 are scale, beta, l1 and l2 where every value is 1."""
+    """With values of 1, alpha, beta, lambda1 and lambda2 equal scale, beta, l1 and l2."""
     features, y = stream()
     np.testing.assert_allclose(
         numpy_scores(features, y, ftrl(ALPHA, BETA, L1, L2)), ftprl_scores(features, y), rtol=0, atol=1e-12
@@ -107,7 +107,7 @@ def test_datatable() -> None:
 
 
 def river_rule(z: Vector, n: Vector) -> Step:
-    """What River's FTRLProximal does: the weights are set before the gradient is added, and l1 never makes one 0."""
+    """Return River's FTRLProximal: weights are set before the gradient is added, and l1 never makes one 0."""
 
     def step(w: Vector, row: list[int], g: float) -> None:
         for i in row:
@@ -139,7 +139,7 @@ def test_river_is_one_step_behind() -> None:
 
 
 def adagrad(rate: float, eps: float) -> Step:
-    """AdaGrad as torch.optim.Adagrad and FBGEMM's EXACT_ADAGRAD have it."""
+    """Return AdaGrad as in torch.optim.Adagrad and FBGEMM's EXACT_ADAGRAD."""
     n = np.zeros(DIM)
 
     def step(w: Vector, row: list[int], g: float) -> None:
@@ -158,7 +158,7 @@ def test_adagrad_of_torchrec() -> None:
 
 
 def keras(rate: float, beta: float, l1: float, l2: float, start: float) -> Step:
-    """Keras' Ftrl with learning_rate_power=-0.5, as its documentation writes it."""
+    """Return Keras' Ftrl with learning_rate_power=-0.5, as its documentation describes it."""
     linear, accumulator = np.zeros(DIM), np.full(DIM, start)
 
     def step(w: Vector, row: list[int], g: float) -> None:
@@ -173,7 +173,7 @@ def keras(rate: float, beta: float, l1: float, l2: float, start: float) -> Step:
 
 
 def test_keras() -> None:
-    """l2 counts twice there; an initial accumulator acts as a first gradient and is not beta."""
+    """Keras counts l2 twice; an initial accumulator acts as a first gradient and is not beta."""
     features, y = stream()
     ours = ftprl_scores(features, y, l2=2.0 * L2)
     np.testing.assert_allclose(numpy_scores(features, y, keras(ALPHA, BETA, L1, L2, 0.0)), ours, rtol=0, atol=1e-12)
@@ -182,7 +182,7 @@ def test_keras() -> None:
 
 
 def test_scikit_learn_has_another_rule() -> None:
-    """A single rate for all weights: no setting of ours gives its numbers, and ours are no worse."""
+    """SGD has a single learning rate: no setting of ours gives its numbers, and our losses are not worse."""
     linear = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed")
     features, y = stream(1000)
     X = np.zeros((len(y), DIM))
@@ -212,7 +212,7 @@ def rows_of_table() -> Iterator[str]:
 
 
 def test_every_option_that_the_page_names_exists() -> None:
-    """The right column has options of train or commands of ours."""
+    """The right column of the page has existing options and commands."""
     import re
 
     from ftprl.cli.app import COMMANDS

@@ -1,4 +1,4 @@
-"""The commands of docs/names.md, on the SMS Spam Collection where it is there."""
+"""The commands of docs/names.md, on the SMS Spam Collection if it is available."""
 
 from __future__ import annotations
 

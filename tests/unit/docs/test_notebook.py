@@ -1,4 +1,4 @@
-"""The notebook of the documentation runs, and shows what is saved in it."""
+"""The notebook of the documentation runs, and its saved output is reproduced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytest.importorskip("nbclient", reason="needs nbclient; pip install 'ftprl[test]
 pytest.importorskip("ipykernel", reason="needs ipykernel; pip install 'ftprl[test]'")
 
 NOTEBOOK = Path(__file__).parents[3] / "docs" / "notebook.ipynb"
-# In a process of its own: the libraries of Jupyter warn of each other.
+# In a separate process, because the libraries of Jupyter warn about each other.
 EXECUTE = """
 import sys
 import nbclient, nbformat
@@ -25,7 +25,7 @@ nbformat.write(notebook, sys.argv[2])
 
 
 def _texts(notebook: dict[str, Any]) -> list[str]:
-    """What the cells print, and their results as text."""
+    """Return the printed text of the cells, and their results as text."""
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
     kinds = {output["output_type"] for output in outputs}
     assert kinds <= {"execute_result", "stream"}, kinds

@@ -1,4 +1,4 @@
-"""How objects show themselves in a notebook and by `repr`: short, and in the words of the documentation."""
+"""Objects in a notebook and as `repr`: short, and with the terms of the documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABELS = [int(row["size"] > 15) for row in ROWS]
 
 
 class _Tables(HTMLParser):
-    """The text of each cell; every tag has to be closed."""
+    """Collects the text of each cell, and checks that every tag is closed."""
 
     def __init__(self) -> None:
         super().__init__()

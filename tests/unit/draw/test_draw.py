@@ -1,4 +1,4 @@
-"""Figures: what is drawn is what was given."""
+"""Figures: the drawn values are the given ones."""
 
 import io
 import re
@@ -48,7 +48,7 @@ def test_panels_side_by_side(count: int) -> None:
 
 @pytest.mark.parametrize("name", ["$broken", "$a$", "_hidden", "a < b & c", "50 %", "x_1^{", "\\alpha"])
 def test_any_name_can_be_drawn(name: str) -> None:
-    """Names may come from data: they are shown as they are, not read as formulas."""
+    """Names from data are drawn literally, not parsed as formulas."""
     fig = figure([panel(Series(name, [0, 1], [0, 1]))])
     fig.savefig(io.BytesIO(), format="png")
     assert [t.get_text() for t in fig.axes[0].get_legend().get_texts()] == [name]

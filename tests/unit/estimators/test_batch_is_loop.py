@@ -1,6 +1,6 @@
-"""One law for all ways in: the same rows in the same order give the same model and predictions, to the bit.
+"""Equal rows in equal order give equal models and predictions, to the bit, through every interface.
 
-`fit` and `train` put the rows into a random order or not; `partial_fit` and `learn_one` get them in that order.
+`fit` and `train` may put the rows into a random order; `partial_fit` and `learn_one` then receive them in that order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OPTIONS: list[dict[str, Any]] = [{}, {"scale": 0.1}, {"receipt": True}, {"scale"
 
 
 def _saved(path: Path, arguments: list[str]) -> Model:
-    """The model of `ftprl train`."""
+    """Return the model of `ftprl train`."""
     output = path.with_suffix(".ftprl")
     assert run(["train", str(path), "-q", "-o", str(output), *arguments]) == 0
     return ftprl.load(output)
@@ -50,7 +50,7 @@ def _agree(models: dict[str, Model], predictions: dict[str, np.ndarray]) -> None
         np.testing.assert_array_equal(values, next(iter(predictions.values())))
 
 
-# ---- by number ----
+# ---- features by number ----
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -89,7 +89,7 @@ def test_by_number(options: dict[str, Any], is_classifier: bool, order: str, tmp
     _agree(models, scores)
 
 
-# ---- by name ----
+# ---- features by name ----
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -150,7 +150,7 @@ def test_by_name(options: dict[str, Any], is_classifier: bool, order: str, tmp_p
 
 
 def test_scales_and_the_coin_are_dropped_at_the_same_rows() -> None:
-    """Up to 2^17 rows, at which it is decided which scales stay."""
+    """Up to 2^17 rows, at which scales may be dropped."""
     rng = np.random.default_rng(3)
     size = 2**17 + 5
     a, b = rng.integers(0, 6, size), rng.random(size).round(2)

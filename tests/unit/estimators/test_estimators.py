@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's own checks, and the same numbers as `ftprl.train` whatever way the rows come in."""
+"""The estimators: scikit-learn's own checks, and the numbers of `ftprl.train` for all forms of input."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_scikit_learns_own_checks(estimator: FTPRLClassifier | FTPRLRegressor) -
 
 
 def fit_order(rows: int, seed: int = 0) -> list[int]:
-    """The order in which `fit` learns so many rows."""
+    """Return the order in which `fit` learns a number of rows."""
     return order_twin.plan(rows, WAITING, seed).order
 
 
@@ -145,7 +145,7 @@ def test_warm_start_goes_on(rows: tuple[csr_matrix, np.ndarray]) -> None:
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_warm_start_with_bounds_and_bad_rows(shuffle: bool) -> None:
-    """Names that come in the second fit have their bounds; a bad row is named by its place in the data."""
+    """Names that first occur in the second fit have their bounds; a bad row is reported by its position in the data."""
     days = [polars.DataFrame({"city": [city, "Ulm"] * 100}) for city in ("Bonn", "Kiel")]
     classifier = FTPRLClassifier(warm_start=True, bits=10, bounds={"city=Kiel": (None, 0.01)}, shuffle=shuffle)
     for day in days:
@@ -292,7 +292,7 @@ def test_uncertainty_is_that_of_the_models() -> None:
 
 
 def test_fit_learns_rows_in_a_random_order() -> None:
-    """Rows sorted by class: in their order, what was learned last is all that is predicted."""
+    """Rows sorted by class: learned in their order, the last class would be predicted for all rows."""
     X, y = load_iris(return_X_y=True)
     for kind in ("auto", "ovr"):
         with pytest.warns(FtprlWarning, match="the rows are sorted by class, .* fit with shuffle=True$") as caught:
@@ -324,7 +324,7 @@ def test_fit_learns_rows_in_a_random_order() -> None:
 
 
 def test_folds_that_end_in_one_class_are_learned_in_a_random_order() -> None:
-    """`cross_val_score` does not shuffle: the rows of a fold end in those of the class that reaches further."""
+    """`cross_val_score` does not shuffle: the last rows of a fold may all be of one class."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1000, 3))
     y = (rng.random(1000) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
@@ -374,7 +374,7 @@ def test_a_table_without_rows_is_refused(estimator: Any) -> None:
 
 
 def test_partial_fit_warns_as_fit_does_once_for_all_classes() -> None:
-    """Of columns that look like identifiers in the first call, and once the loss is above that of the baseline."""
+    """partial_fit warns about identifier columns in the first call, and about losses above the baseline."""
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"id": [f"u{i}" for i in range(1500)], "x": rng.normal(size=1500)})
     y = rng.choice(3, 1500, p=[0.8, 0.1, 0.1])

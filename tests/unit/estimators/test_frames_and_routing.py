@@ -1,4 +1,4 @@
-"""Frames whose columns are named, `set_output`, metadata routing, and the receipts of several classes."""
+"""Frames with named columns, `set_output`, metadata routing, and the receipts of several classes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXTS = ["win cash now", "see you at home", "cash for you", "at home now", "win 
 
 
 def columns(n: int = 300) -> tuple[dict[str, list[Any]], np.ndarray]:
-    """A code that is a number, a text and a number; the label depends on the code and the text."""
+    """Return a numeric code, a text and a number; the label depends on the code and the text."""
     code, text = [i * 7 % 4 for i in range(n)], [TEXTS[i % 5] for i in range(n)]
     y = np.array([int((code[i] in (0, 3)) != (i % 5 in (0, 2))) for i in range(n)])
     return {"code": code, "text": text, "size": [0.1 * (i % 11) for i in range(n)]}, y
@@ -138,7 +138,7 @@ def test_each_class_has_its_certificate() -> None:
 
 
 def test_a_notebook_shows_every_estimator() -> None:
-    """scikit-learn reads all attributes that there are to show an estimator; those that there are not must say so."""
+    """scikit-learn reads all attributes to display an estimator; missing ones must raise AttributeError."""
     X, y = numbers()
     data, labels = columns(60)
     for estimator in (

@@ -1,4 +1,4 @@
-"""Labels, predictions and groups of the same rows, in blocks of any length."""
+"""Labels, predictions and groups of rows, joined in blocks of any length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ftprl.evaluation.blocks import joined
 
 
 class Parts:
-    """Scores 0, 1, 2, ... in parts of some lengths."""
+    """Scores 0, 1, 2, ... in parts of given lengths."""
 
     def __init__(self, lengths: list[int], name: str = "p.txt") -> None:
         self.lengths, self.name = lengths, name

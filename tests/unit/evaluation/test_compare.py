@@ -1,4 +1,4 @@
-"""Comparisons: identical systems are never told apart, different ones are, and intervals hold."""
+"""Comparisons: identical systems are never decided, different ones are, and intervals hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def blocks(y: np.ndarray, *scores: np.ndarray, size: int = 500, **more: np.ndarr
 
 
 def stream(n: int = 4000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, the true log-odds, and worse ones."""
+    """Return labels, the true log-odds, and worse ones."""
     rng = np.random.default_rng(seed)
     s = rng.normal(0, 2, n)
     y = np.where(rng.random(n) < 1 / (1 + np.exp(-s)), 1.0, -1.0)
@@ -152,7 +152,9 @@ def test_data_without_a_usable_row_is_refused() -> None:
 
 
 def misses(full: np.ndarray, half: np.ndarray, y: np.ndarray, streams: int, rows: int) -> tuple[int, int, list[int]]:
-    """Of bootstrapped streams: how many intervals miss the true difference, and how many are decided, at which row."""
+    """Return how many intervals of bootstrapped streams miss the true difference, how many are decided, and at which
+    row.
+    """
     truth = float((LOGISTIC.arrays(full, y)[0] - LOGISTIC.arrays(half, y)[0]).mean())
     rng, missed, decided = np.random.default_rng(0), 0, []
     for _ in range(streams):
@@ -179,7 +181,7 @@ def test_the_true_difference_lies_inside_in_bootstrapped_streams() -> None:
 
 @pytest.mark.slow
 def test_half_of_the_features_of_a9a(tmp_path: Path) -> None:
-    """200 streams, with models of all features of a9a and of every second one."""
+    """200 streams with models of all features of a9a and of every second one."""
     if not DATA.is_dir():
         pytest.skip("needs the data sets in ../shared/data")
     scores, labels = [], np.empty(0)

@@ -1,4 +1,4 @@
-"""Metrics against scikit-learn, with weights; intervals against simulation; and what cannot be measured."""
+"""Metrics against scikit-learn, with weights; intervals against simulation; and unmeasurable input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def blocks(y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None, 
 
 
 def classes(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, scores with ties, and weights."""
+    """Return labels, scores with ties, and weights."""
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(-1, 2, n), 1)
     y = np.where(rng.random(n) < 1 / (1 + np.exp(-0.8 * scores)), 1.0, -1.0)
@@ -73,7 +73,7 @@ def test_the_calibration_error_follows_from_scikit_learns_curve() -> None:
     true, predicted = sk_calibration(y, p)
     rows = np.bincount(np.searchsorted(np.linspace(0, 1, 21)[1:-1], p), minlength=20)
     assert error == pytest.approx(np.average(np.abs(true - predicted), weights=rows[rows > 0]))
-    # A row of weight k is as k rows: scikit-learn's curve has no weights.
+    # A row of weight k equals k rows, because scikit-learn's curve has no weights.
     whole = (2 * weight).astype(int)
     weighted = evaluate_predictions(blocks(y, scores, weight), "m", LOGISTIC).metrics["expected calibration error"]
     repeated = evaluate_predictions(blocks(np.repeat(y, whole), np.repeat(scores, whole)), "m", LOGISTIC).metrics
@@ -151,7 +151,7 @@ def test_the_base_rate_is_beside_every_metric() -> None:
 
 
 def test_intervals_hold_as_often_as_they_should() -> None:
-    """Of 100 samples of 5000 rows about 95 intervals of each metric contain the value of all rows."""
+    """Of 100 samples of 5000 rows about 95 intervals of each metric contain the value over all rows."""
     y, scores, weight = classes(40_000)
     whole = evaluate_predictions(blocks(y, scores, weight), "all", LOGISTIC)
     rng, inside = np.random.default_rng(5), dict.fromkeys(whole.metrics, 0)
@@ -194,7 +194,7 @@ def test_slices() -> None:
 
 
 def test_the_auc_of_a_slice_is_that_of_its_rows_alone() -> None:
-    """Value and interval, with weights; in memory, and of slices that were written to disk."""
+    """The AUC of a slice equals the AUC of its rows, with weights, in memory and from disk."""
     sk = pytest.importorskip("sklearn.metrics")
     y, scores, weight = classes()
     groups = np.random.default_rng(4).choice(np.array(["a", "b", "b", "c"], dtype=object), len(y))
@@ -216,7 +216,7 @@ def test_the_auc_of_a_slice_is_that_of_its_rows_alone() -> None:
 
 
 def test_intervals_of_the_auc_of_small_slices_hold() -> None:
-    """Slices of 40 rows, some of them without a pair in the wrong order: at least 93 % of 1000 hold the true AUC."""
+    """Slices of 40 rows, some without a wrongly ordered pair: at least 93 % of 1000 intervals contain the true AUC."""
     rng, slices, size = np.random.default_rng(6), 1000, 40
     y = np.where(rng.random(slices * size) < 0.2, 1.0, -1.0)
     scores = rng.normal(size=len(y)) + np.where(y > 0, 2.0, 0.0)

@@ -1,4 +1,4 @@
-"""Which metrics each loss has."""
+"""The metrics of each loss."""
 
 from __future__ import annotations
 

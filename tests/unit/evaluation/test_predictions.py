@@ -1,4 +1,4 @@
-"""Prediction files: what each line becomes, and what is refused."""
+"""Prediction files: the meaning of each line, and the errors."""
 
 from __future__ import annotations
 

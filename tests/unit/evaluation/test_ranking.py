@@ -1,4 +1,4 @@
-"""What depends on the order of scores: the same in memory and merged from disk."""
+"""Metrics of the order of scores: equal in memory and merged from disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ranked(scores: np.ndarray, y: np.ndarray, weight: np.ndarray, most_rows: int
 
 
 def slow_auc(scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
-    """Every pair of a positive and a negative."""
+    """Return the AUC by enumerating all pairs of a positive and a negative."""
     p, n = scores[y][:, None], scores[~y][None, :]
     pairs = weight[y][:, None] * weight[~y][None, :]
     return float((pairs * ((p > n) + 0.5 * (p == n))).sum() / pairs.sum())
@@ -57,7 +57,7 @@ def test_many_scores_go_to_disk() -> None:
 
 
 def delong(scores: np.ndarray, y: np.ndarray) -> float:
-    """The standard error as DeLong, DeLong and Clarke-Pearson 1988 write it: variances with n - 1 of placements."""
+    """Return the standard error by the formula of DeLong, DeLong and Clarke-Pearson 1988, with n - 1 in variances."""
     pairs = scores[y][:, None] - scores[~y][None, :]
     placed = (pairs > 0) + 0.5 * (pairs == 0)
     return float(np.sqrt(placed.mean(axis=1).var(ddof=1) / y.sum() + placed.mean(axis=0).var(ddof=1) / (~y).sum()))

@@ -1,4 +1,4 @@
-"""Examples run outside the repository, with generated data and with a file of the user."""
+"""Examples run outside the repository, with generated data and with a user's file."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ def run(path: Path) -> str:
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder without data of others in reach."""
+    """Run in a folder without access to other data."""
     inside = tmp_path / "a" / "b"
     inside.mkdir(parents=True)
     monkeypatch.chdir(inside)

@@ -1,4 +1,4 @@
-"""Models for other programs: the scorer in plain Python to the bit, ONNX in ONNX Runtime to 1e-5."""
+"""Exported models: the scorer in plain Python agrees to the bit, ONNX in ONNX Runtime to 1e-5."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CALIBRATED: list[dict[str, Any]] = [
 
 
 def scorer(model: Model) -> dict[str, Any]:
-    """The names of the module that is written."""
+    """Return the written scorer as a module."""
     own: dict[str, Any] = {"__name__": "scorer"}
     exec(compile(python_source(model), "scorer.py", "exec"), own)
     return own
@@ -149,7 +149,7 @@ def check_exports(model: Model, probe: np.ndarray, tmp_path: Path) -> None:
 
 
 def rows_of(seed: int, count: int = 150) -> list[dict[str, Any]]:
-    """Dicts with values of every kind, some missing."""
+    """Return dicts with values of every kind, some missing."""
     rng = np.random.default_rng(seed)
     words = ["red", "Blue", "grün", "x_1", "a-b", "don't", "Émile"]
     rows: list[dict[str, Any]] = []
@@ -206,7 +206,7 @@ def test_tables_dicts_and_unknown_keys(tmp_path: Path) -> None:
 
 
 def nested_rows(seed: int, count: int = 120) -> list[dict[str, Any]]:
-    """Dicts with dicts, lists, names and values, and numbers where others have text."""
+    """Return dicts with nested dicts, lists, names and values, and numbers where others have text."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     for i in range(count):
@@ -277,7 +277,7 @@ def clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def vw_rows(path: Path, count: int) -> list[dict[str, float]]:
-    """The lines of VW text as dicts of features."""
+    """Return the lines of VW text as dicts of features."""
     rows = []
     for line in path.read_text().splitlines()[:count]:
         row: dict[str, float] = {}
@@ -311,7 +311,7 @@ def test_vw_text_and_cells(clicks: Path, tmp_path: Path, interactions: Any) -> N
 
 
 def test_the_command(clicks: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file runs by itself, without ftprl and any package, and has all that it needs."""
+    """The file runs by itself, without ftprl or any package."""
     pytest.importorskip("onnx", reason="the package onnx is not installed")
     assert run(["train", "c.vw", "-q", "--bits", "12", "-o", "m"]) == 0
     assert run(["export", "m", "--python", "scorer.py", "--onnx", "m.onnx"]) == 0

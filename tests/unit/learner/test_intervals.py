@@ -1,4 +1,4 @@
-"""Copies of a learner: which intervals they play, and what is refused."""
+"""Copies of a learner: the intervals that they play, and errors."""
 
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ def run(learner: FTPRL, rows: np.ndarray) -> list[State]:
 
 
 def arrays(state: object) -> dict[str, object]:
-    """Every number in a state, deep down."""
+    """Return every number in a state, recursively."""
     out: dict[str, object] = {}
     for f in dataclasses.fields(state):  # type: ignore[arg-type]
         v = getattr(state, f.name)
@@ -124,7 +124,7 @@ def test_first_hint_goes_to_the_endpoint() -> None:
 
 
 def test_hints(rng: np.random.Generator) -> None:
-    """The box step of optimism: clip(-(z + m)/lambda), the endpoint where lambda is 0, x_1 where z + m is too."""
+    """Optimism on a box: clip(-(z + m)/lambda); an endpoint if lambda is 0, x_1 if z + m is 0 too."""
     F = Box(-1, 1, dim=4)
     learner = FTPRL(F, Diagonal(), start=[0.1, 0.2, 0.3, 0.4])
     m = np.array([0.4, 0.0, -0.7, 0.0])

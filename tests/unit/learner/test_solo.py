@@ -1,4 +1,4 @@
-"""SOLO FTRL and coin betting by hand, and what they refuse."""
+"""SOLO FTRL and coin betting against computations by hand, and their errors."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_coin_betting_by_hand() -> None:
 
 
 def test_the_mean_play_finds_a_far_minimum() -> None:
-    """|x - 300| without any range: the mean of the plays gets there."""
+    """With |x - 300| as loss and no range given, the mean of the plays approaches 300."""
     game, total = Game(CoinBetting(1)), 0.0
     for _ in range(3000):
         total += game.x[0] / 3000

@@ -1,4 +1,4 @@
-"""Tickets of a game: what they count and what they refuse."""
+"""Tickets of a game: their counts and errors."""
 
 import json
 
@@ -26,7 +26,8 @@ def test_counts_by_hand() -> None:
     made = g.certificate().delays
     assert made is not None
     assert (made.open, made.dropped, made.late, made.total, made.longest) == (0, 1, 1, 2, 2)
-    # b was played at 0 and seen at 0; the second at (-1, 0) and at once; a at 0 and seen at (-1, -1)
+    # b was played at 0, its gradient came at 0; the second play at (-1, 0) had its gradient at once; a was played at 0,
+    # its gradient came at (-1, -1)
     assert made.cost == pytest.approx(2.0)
     assert g.rounds == 3
 
@@ -46,7 +47,7 @@ def test_the_receipt_shows_the_delays() -> None:
 
 
 def test_memory_ends_with_the_oldest_play() -> None:
-    """Plays are remembered from the oldest open one on; dropping it lets them go."""
+    """Plays are kept from the oldest open one on; dropping it releases them."""
     g = game()
     lost, _ = g.play()
     for _ in range(20):

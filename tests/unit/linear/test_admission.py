@@ -1,4 +1,4 @@
-"""Admission of rare features: against a dictionary of counts, and through runs, checkpoints and model files."""
+"""Admission of rare features against a dictionary of counts, through runs, checkpoints and model files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds by name: how they are written, which names a pattern fits, and that every weight keeps to them."""
+"""Bounds by name: their spelling, the names that a pattern matches, and that every weight keeps its bounds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_bad_forms(value: Any) -> None:
 
 
 def packed(names: list[tuple[str, bool]]) -> NewNames:
-    """New names, one per row, whose hashes are their places."""
+    """Return new names, one per row, whose hashes are their positions."""
     texts = [name.encode() for name, _ in names]
     head = struct.pack("<Q", len(names) | 1 << 63)
     entries = [
@@ -71,7 +71,7 @@ def packed(names: list[tuple[str, bool]]) -> NewNames:
 
 
 def fitting(pattern: str, names: list[tuple[str, bool]]) -> list[bool]:
-    """Which names a pattern fits, by the compiled table."""
+    """Return the names that a pattern matches, by the compiled table."""
     table = BoundTable(1 << 16, -INF, INF, [(pattern, 0.0, 1.0)])
     actual = table.add(packed(names), 0, len(names))
     assert actual is not None
@@ -118,7 +118,7 @@ def test_names_that_share_a_cell_get_the_intersection() -> None:
 
 
 def rows_of(count: int, seed: int, *, labels: tuple[float, ...] = (-1.0, 1.0)) -> list[str]:
-    """VW lines with a few features, some of them frequent and some met once."""
+    """Return VW lines with a few features, some frequent and some rare."""
     rng = np.random.default_rng(seed)
     lines = []
     for i in range(count):
@@ -175,7 +175,7 @@ def test_every_weight_keeps_to_its_bounds(tmp_path: Path, loss: str, scale: Any)
 
 
 def test_bounds_of_numbers_are_those_of_names() -> None:
-    """The same rows as an array, by the numbers of columns, and with the bound of all weights."""
+    """Bounds of an array, by the numbers of columns, equal the bounds of all weights."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.choice([-1.0, 1.0], 200)
     all_of_them = ftprl.train(X, y, bounds={"*": (0.0, 0.05)}, scale=0.3).model
@@ -196,7 +196,7 @@ def learned(path: Path, **more: Any) -> Model:
 @pytest.mark.parametrize("bits", [4, 7, 18])
 @pytest.mark.parametrize("scale", [0.4, "auto"])
 def test_batches_threads_resumption_and_files_do_not_matter(tmp_path: Path, bits: int, scale: Any) -> None:
-    """Also where names share cells, whose bounds then get tighter on the way."""
+    """Batches, threads and resumption do not matter, also if shared cells get tighter bounds during a run."""
     path, lines = tmp_path / "rows.vw", rows_of(400, 5)
     path.write_text("\n".join(lines) + "\n")
     shuffled = learned(path, bits=bits, scale=scale, receipt=True).state_digest()
@@ -241,7 +241,7 @@ def test_the_cache_keeps_the_names(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_refused_still_tell_their_names(tmp_path: Path) -> None:
-    """A bounded name that a row has which cannot be learned: the parser does not report it again."""
+    """A bounded name in a row that cannot be learned is still bounded: the parser does not report it again."""
     lines = ["1 |n a:1", "7 |n f1:1 f2:1", "1 |n f1:-1 b:1", "-1 |n f1:1 f2:1"] * 20
     path = tmp_path / "rows.vw"
     path.write_text("\n".join(lines) + "\n")

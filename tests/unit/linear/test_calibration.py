@@ -28,7 +28,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def rows_of(n: int, seed: int = 0) -> Batch:
-    """Names of which many are rare, so that a single large scale is too sure of itself; some rows without a label."""
+    """Return rows with many rare names, so that a single large scale is overconfident; some rows have no label."""
     rng = np.random.default_rng(seed)
     effects = rng.normal(size=60)
     rows, y = [], []
@@ -102,7 +102,7 @@ def test_no_cut_into_batches_and_no_instruction_set_changes_a_bit(seed: int, kin
 @law(30)
 @given(SEEDS, st.sampled_from(KINDS), st.booleans())
 def test_calibrated_scores_rise_with_scores(seed: int, kind: str, rare: bool) -> None:
-    """Whatever the labels, also those that run against the scores: so the sign of a bounded weight holds."""
+    """Calibrated scores rise with scores whatever the labels, so the sign of a bounded weight is preserved."""
     rng = np.random.default_rng(seed)
     n = 300
     labels = np.where(rng.random(n) < (0.02 if rare else 0.5), 1.0, -1.0)

@@ -37,7 +37,7 @@ OPTIONS = [
 
 
 def stream(rows: int, classes: int, seed: int = 0, *, weights: bool = False) -> tuple[list[dict[int, float]], Batch]:
-    """Rows with the first two and few others of twelve features, whose classes appear one after the other."""
+    """Return rows with the first two and few others of twelve features, whose classes appear one after the other."""
     rng = np.random.default_rng(seed)
     W = rng.normal(size=(12, classes))
     features, y = [], []
@@ -81,7 +81,7 @@ def test_learns_what_plain_numpy_does(options: dict[str, object], known: int) ->
 
 
 def in_order_of_labels(batch: Batch, delays: list[int]) -> list[tuple[Batch, int]]:
-    """One row at a time: row t is predicted, with weight 0, then those are learned whose labels arrive with it."""
+    """Learn one row at a time: row t is predicted, with weight 0, then rows whose labels arrive with it are learned."""
     ordered, waiting = [], set(range(len(batch)))
     for t in range(len(batch)):
         one = batch[t : t + 1]
@@ -97,7 +97,9 @@ def in_order_of_labels(batch: Batch, delays: list[int]) -> list[tuple[Batch, int
 @pytest.mark.parametrize("options", [{}, {"scale": 0.3}, {"dense": True}, {"float64": True}], ids=str)
 @pytest.mark.parametrize("delay", [3, 400])
 def test_late_labels_are_learned_as_plain_numpy_does(loss: str, options: dict[str, Any], delay: int) -> None:
-    """Classes that are new when a row arrives, or when its label does, included."""
+    """Late labels are learned as by the oracle, including classes that are new on arrival of the row or of the
+    label.
+    """
     features, batch = stream(250, 5, weights=True)
     engine = engine_of(loss=loss, **{"float64": False, "dense": False, **options})
     twin = ClassesTwin(engine.spec)
@@ -131,7 +133,7 @@ def test_late_labels_are_learned_as_plain_numpy_does(loss: str, options: dict[st
 
 
 def test_classes_to_come_are_as_if_each_had_a_column() -> None:
-    """The column that stands for all of them is an exact saving: a model that knows them all predicts the same."""
+    """One column for all unseen classes is exact: a model that knows them all has equal predictions."""
     _, batch = stream(200, 4)
     few, many = engine_of(classes=9, dense=True), engine_of(classes=9, known=9, dense=True)
     losses = [np.empty(200), np.empty(200)]
@@ -220,7 +222,7 @@ def test_numbers_stay_finite(rows: list[tuple[int, float, float]]) -> None:
 
 
 def test_a_score_is_the_class_that_was_predicted_before_its_row() -> None:
-    """The first row of a class could not be predicted, and the first of all has no prediction."""
+    """The first row of a class could not be predicted, and the first row of all has no prediction."""
     batch = Batch.from_rows([{0: 1.0}] * 4, y=[0, 0, 1, 1])
     engine = engine_of(classes=3)
     predicted = np.empty(4)
@@ -355,7 +357,7 @@ def test_a_receipt_of_one_against_the_rest_is_refused() -> None:
 
 @pytest.mark.parametrize("cut", [1, 7, 40])
 def test_the_baseline_counts_classes_that_were_met(cut: int) -> None:
-    """(n_c + 1/2) / (n + (k + 1)/2) for k classes met, the rest in equal parts to those that may come."""
+    """(n_c + 1/2) / (n + (k + 1)/2) for k seen classes, and the remainder split equally among unseen ones."""
     _, batch = stream(40, 4, weights=True)
     engine, losses, own, n = engine_of(classes=4), np.empty((40, 2)), [], np.zeros(4)
     for at in range(0, 40, cut):

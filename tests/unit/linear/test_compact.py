@@ -1,4 +1,4 @@
-"""Compact models: fewer cells, the same predictions to the bit, and no way to train or certify them."""
+"""Compact models: fewer cells, equal predictions to the bit, and no training or certificates."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_a_large_table_costs_nothing_until_it_is_touched() -> None:
 
 @pytest.mark.parametrize("length", range(14))
 def test_rows_of_every_length(length: int) -> None:
-    """One row at the very end of the arrays: nothing beyond them is read."""
+    """A row at the very end of the arrays is learned without reading beyond them."""
     engine = Engine(Spec(loss="squared", dim=16, intercept=False, float64=True))
     row = Batch.from_rows([dict.fromkeys(range(length), 1.0)], [1.0])
     engine.learn(row)
@@ -201,7 +201,7 @@ def test_rows_of_every_length(length: int) -> None:
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("receipt", [False, True])
 def test_long_and_short_rows_are_learned_as_one_by_one(loss: str, receipt: bool) -> None:
-    """How far ahead cells are fetched depends on the rows of a batch: on what is learned it has no influence."""
+    """The prefetch distance depends on the rows of a batch, and does not influence learning."""
     rng = np.random.default_rng(8)
     for lengths in ([0, 1, 2, 700, 3, 0, 90, 377, 5, 1, 400], [2000, 1, 3000, 0, 1500], [4, 0, 3, 5] * 9, [800] * 4):
         rows = [dict.fromkeys(rng.choice(5000, size, replace=False).tolist(), 1.0) for size in lengths]
@@ -281,7 +281,7 @@ def test_the_core_checks_lengths_and_types_itself() -> None:
 def test_a_refused_row_leaves_the_rows_before_it_unlearned_also_where_scales_are_reviewed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A batch is cut at the row at which scales may be dropped; its bad row stands behind the cut."""
+    """A batch is cut at the row at which scales may be dropped; the bad row is after the cut."""
     monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 4)
     engine = Engine(Spec(dim=4, scale="auto"))
     with pytest.raises(RowRefused, match="row 6: a label needs to be -1 or 1") as caught:
@@ -300,7 +300,7 @@ def test_arguments_of_the_wrong_kind() -> None:
 
 
 def test_what_bounds_the_rounding_does_not_depend_on_batches() -> None:
-    """Lanes beyond the end of a row once counted what the next row of the batch had there."""
+    """Surplus lanes at the end of a row once counted entries of the next row of the batch."""
     rows = [{0: 1.0, 1: 2.0, 2: -1.0}, {3: 1e6, 0: 5.0}] * 3
     batch = Batch.from_rows(rows, y=[1, -1] * 3)
 
@@ -343,7 +343,7 @@ def test_with_a_last_score_no_row_is_learned_if_one_is_refused() -> None:
 
 @pytest.mark.parametrize("values", [np.float32, np.float64])
 def test_the_first_bad_row_is_named_whatever_is_wrong_with_it(values: Any) -> None:
-    """A bad label before a bad value, and a bad value before a bad label."""
+    """The first bad row is reported: a bad label before a bad value, and a bad value before a bad label."""
     for bad_label, bad_value in ((2, 5), (5, 2), (3, 3)):
         y, numbers = np.ones(8), np.ones(8, values)
         y[bad_label], numbers[bad_value] = -1.0, 3e31

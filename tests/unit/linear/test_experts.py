@@ -34,7 +34,7 @@ class Kept(Engine):
 
 
 def rows_of(n: int, seed: int = 0, loss: str = "logistic") -> Batch:
-    """Numbers with large means of which some are often absent, a few names a row, and labels that depend on them."""
+    """Return numbers with large means, some often missing, a few names per row, and labels that depend on them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, NUMBERS)) * [1, 10, 0.1, 1, 1] + [0, 100, 3, 0, 0]
     X[:, 4] *= rng.random(n) < 0.7
@@ -145,7 +145,7 @@ def test_batches_and_instruction_sets_change_no_bit(loss: str) -> None:
 
 
 def many_numbers(n: int, numbers: int, seed: int = 0) -> Batch:
-    """Rows of numbers alone, and labels that depend on some of them."""
+    """Return rows of numbers alone, and labels that depend on some of them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, numbers)).astype(np.float32) + 2
     y = np.where(X[:, ::3].sum(axis=1) + rng.normal(size=n) > 2 * len(X[0, ::3]), 1.0, -1.0)
@@ -154,8 +154,7 @@ def many_numbers(n: int, numbers: int, seed: int = 0) -> Batch:
 
 @pytest.mark.parametrize("numbers", [1, 3, 7, 11, 15, 19, 23, 40, 64])
 def test_any_number_of_columns(numbers: int) -> None:
-    """Vectors of inputs of every length, in which lanes are worked on side by side: the twin's numbers, and one bit
-    pattern for all instruction sets."""
+    """Vectors of inputs of every length equal the twin's numbers, with equal bits for all instruction sets."""
     batch = many_numbers(150, numbers)
     engine = Engine(spec_of(dim=64, coin=False, float64=True))
     scores = scores_of(engine, batch)
@@ -172,7 +171,7 @@ def test_any_number_of_columns(numbers: int) -> None:
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_where_the_cells_of_columns_lie_changes_no_bit(loss: str) -> None:
-    """Columns among the first cells of a table are found by the number of the cell, others by a hash of it."""
+    """Columns among the first cells of a table are found by cell number, others by a hash of it."""
     batch, dim = rows_of(200, loss=loss), 8192
     plain = scores_of(Engine(spec_of(loss, dim=dim)), batch)
     engine = Engine(spec_of(loss, dim=dim))

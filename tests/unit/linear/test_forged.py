@@ -1,4 +1,6 @@
-"""Models and checkpoints with a right digest and a wrong field: refused in one printable line, never a traceback."""
+"""Models and checkpoints with a valid digest and a wrong field are refused in one printable line, without a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,14 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def checkpoint(**options: Any) -> bytes:
-    """A checkpoint within the second run of a model."""
+    """Return a checkpoint within the second run of a model."""
     ftprl.train("d.csv", label="y", weight="w", text="t", bits=6, output="once", **options)
     ftprl.train("d.csv", resume="once", holdout=7, passes=2, checkpoint="c", every=50)
     return Path("c").read_bytes()
 
 
 def check(body: bytes, capsys: Capture, what: object) -> list[int]:
-    """Every command on a file: an exit code of its own, one line on stderr when it is refused, nothing that escapes."""
+    """Run every command on a file: documented exit codes, one line on stderr for errors, no exception."""
     Path("forged").write_bytes(body)
     codes = []
     for command in (["inspect", "forged"], ["inspect", "forged", "--json"], ["predict", "forged", "d.csv"],
@@ -59,7 +61,7 @@ SECTIONS = ("history", "reading", "run", "spec", "receipt", "hash_version")
 
 
 def forge_every_field(section: str, some: int, capsys: Capture, **options: Any) -> None:
-    """Each field below a section with each wrong value, or every so many-th pair of them."""
+    """Forge each field below a section with each wrong value, or every n-th pair of them."""
     body = checkpoint(**options)
     capsys.readouterr()
     kept: list[dict[str, Any]] = []
@@ -109,7 +111,7 @@ def test_the_line_names_the_field(path: str, value: Any, expected: str, capsys: 
 
 
 def forge_every_tensor(some: int, capsys: Capture, **options: Any) -> None:
-    """Some numbers of each tensor with each wrong value, or every so many-th of these; NaN is always refused."""
+    """Forge some numbers of each tensor with each wrong value, or every n-th of them; NaN is always refused."""
     body = checkpoint(**options)
     capsys.readouterr()
     for name, tensor in load(body).items():

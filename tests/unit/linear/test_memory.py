@@ -1,4 +1,4 @@
-"""A model takes memory for the cells that it has, not for its whole table."""
+"""A model takes memory in proportion to its cells, not to its table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in
 
 
 def peak(*args: str) -> float:
-    """The largest resident memory of a command, in MiB."""
+    """Return the largest resident memory of a command, in MiB."""
     done = subprocess.run([sys.executable, "-c", _MEASURED, *args], capture_output=True, text=True, check=True)
     return int(done.stderr.splitlines()[-1]) / 1024
 
@@ -40,7 +40,7 @@ def save(path: Path, dim: int, cells: int, **options: Any) -> Path:
 
 @pytest.mark.parametrize("options", [{"scale": 0.1}, {"scale": (0.1, 1.0)}], ids=["one scale", "two scales"])
 def test_few_cells_of_a_huge_table(options: dict[str, Any], tmp_path: Path) -> None:
-    """A file of about 1 KB; inspect took 2 GB for it."""
+    """inspect of a file of about 1 KB once took 2 GB."""
     small, huge = save(tmp_path / "small", 2**10, 3, **options), save(tmp_path / "huge", 2**28, 3, **options)
     assert huge.stat().st_size < 2000
     (tmp_path / "d.vw").write_text("1 | a b c\n" * 100)
@@ -50,7 +50,7 @@ def test_few_cells_of_a_huge_table(options: dict[str, Any], tmp_path: Path) -> N
 
 
 def test_cells_far_apart_take_small_pages(tmp_path: Path) -> None:
-    """400 cells of a table of 1 GB, each in a huge page of its own, would take 800 MB."""
+    """400 scattered cells of a table of 1 GB would take 800 MB on huge pages."""
     huge = save(tmp_path / "huge", 2**26, 3, scale=0.1)
     engine, slots = Engine(Spec(dim=2**26, scale=0.1)), np.linspace(0, 2**26 - 1, 400).astype(np.uint32)
     engine.expect_cells(len(slots))

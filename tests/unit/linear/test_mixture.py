@@ -69,7 +69,7 @@ def test_a_scale_that_is_not_there(scale: Any) -> None:
 @pytest.mark.parametrize("count", [2, 4, 5, 8, 12, 16])
 @pytest.mark.parametrize("float64", [False, True])
 def test_how_cells_lie_in_memory(count: int, float64: bool, receipt: bool) -> None:
-    """In a single line, or as close together as they can."""
+    """Cells lie in a single cache line, or as close together as possible."""
     engine = Engine(Spec(dim=4, scale=tuple(range(1, count + 1)), float64=float64), receipt=receipt)
     lanes, size = -(-count // 4) * 4, 8 if float64 else 4
     needed = (2 * lanes + 2) * size  # S, of a receipt, stands apart

@@ -1,4 +1,4 @@
-"""The model file: whole, exact, readable by others, and refused when a bit is wrong."""
+"""The model file: whole, exact, readable by others, and refused if a bit is wrong."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def large_tensors() -> dict[str, np.ndarray]:
 
 
 def test_a_large_file_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
-    """From some size on another thread makes the digest."""
+    """From some size on a separate thread computes the digest; it is equal."""
     tensors = large_tensors()
     digest = model_file.write(tmp_path / "m", {}, tensors)
     _, actual = model_file.read(tmp_path / "m")  # compares the digest

@@ -1,4 +1,4 @@
-"""Names of features: in the order of their rows, within a budget, whatever the format, the threads and the cuts."""
+"""Names of features: in the order of their rows, within a budget, independent of format, threads and batches."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def test_a_resumed_run_has_the_same_names(tmp_path: Path) -> None:
 
 
 def test_names_are_those_of_a_naive_list(tmp_path: Path) -> None:
-    """Distinct names in the order of their first rows, and of those that share a cell all but the first as others."""
+    """Names are distinct and in the order of their first rows; of names that share a cell, all but the first are
+    aliases.
+    """
     path = many(tmp_path / "a.vw", 400)
     model = ftprl.train(path, bits=8).model
     expected: dict[str, None] = {}
@@ -210,7 +212,7 @@ def test_names_added_in_the_background_are_those_added_at_once(budget: int, tmp_
 
 
 class _OutOfMemory:
-    """Names of which the table has no room for."""
+    """A mapping of names for which the table has no room."""
 
     def __init__(self, new: object) -> None:
         self.new = new
@@ -279,7 +281,7 @@ def names_of(path: Path, threads: int = 0, **options: object) -> list[str]:
 
 
 def test_names_of_a_row_that_is_left_out_come_with_the_next_row_that_has_them(tmp_path: Path) -> None:
-    """A row may turn out to be bad after its names were met: in the middle of it, or at a value beyond a float32."""
+    """A row may turn out to be bad after its names were recorded: inside it, or at a value beyond float32."""
     path = tmp_path / "a.vw"
     path.write_text("1 | a b:1e31 c\n1 | d e:x\n1 | b f\n1 | a d e\n1e31 | g\n1 | c g\n")
     assert names_of(path, dim=2**20, on_bad_row="skip", dtype="float32") == ["b", "f", "a", "d", "e", "c", "g"]
@@ -362,7 +364,7 @@ def test_a_name_that_a_row_has_twice_is_kept_once(rows: int, tmp_path: Path) -> 
 
 
 def odd_cells(rows: int = 4000) -> list[tuple[str, str, str]]:
-    """Rows of two categories and a number, of which some are empty and some are too large."""
+    """Return rows of two categories and a number, of which some are empty and some are too large."""
     rng = np.random.default_rng(8)
     cells = rng.integers(0, 3000, (rows, 4)).tolist()
     return [
@@ -407,7 +409,7 @@ def table_names(a: str, b: str, c: str) -> list[str]:
 def test_names_of_rows_of_many_kinds_are_those_of_a_naive_list(
     suffix: str, head: str, row: Any, names: Any, options: dict[str, Any], threads: int, tmp_path: Path
 ) -> None:
-    """Rows that are read fast, carefully, or left out follow each other; names come in the order of their rows."""
+    """Fast, careful and skipped rows follow each other; names come in the order of their rows."""
     path, cells = tmp_path / f"t.{suffix}", odd_cells()
     path.write_text(head + "".join(row(*one) for one in cells))
     expected = [name for one in cells if one[2] != "1e31" for name in names(*one)]

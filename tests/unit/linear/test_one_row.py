@@ -1,4 +1,4 @@
-"""One row at a time: values of every type as training reads them, bad rows, threads, and what a model keeps of them."""
+"""Learning one row at a time: types of values, bad rows, threads, and the model's memory of columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECORDS = st.dictionaries(st.sampled_from(["a", "b", "a b", "größe", "", "x" *
 @settings(deadline=None, max_examples=60)
 @given(st.lists(RECORDS, min_size=1, max_size=8), st.sampled_from([0.1, "auto"]))
 def test_dicts_are_read_as_in_training(records: list[dict[str, Any]], scale: Any) -> None:
-    """Against a list of dicts whose keys are read by their values, since none is in the first rows."""
+    """Dicts equal a list of dicts whose keys are read by their values, as none is in the first rows."""
     start = [{"other": 1.0}, {"other": 2.0}]
     model = ftprl.train(start, [1, 0], bits=10, scale=scale, missing="ignore").model
     twin: Model = Model.from_bytes(model.to_bytes())
@@ -160,7 +160,7 @@ def test_a_model_keeps_what_it_learned(tmp_path: Path) -> None:
 
 
 def test_threads_take_turns() -> None:
-    """A value whose code lets other threads run while its row is read."""
+    """Reading a value may run code that lets other threads run."""
 
     class Slow:
         def __float__(self) -> float:
@@ -227,7 +227,7 @@ def as_keys(row: dict[str, dict[str, float]]) -> dict[str, float]:
 def test_namespaces_of_vw_text_are_in_dicts_too(
     rows: list[dict[str, dict[str, float]]], interactions: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A row of VW text as a line, as keys and as dicts within a dict is the same, to the bit, learned and predicted."""
+    """A row of VW text as a line, as keys and as nested dicts is learned and predicted equally, to the bit."""
     folder = tmp_path_factory.mktemp("vw")
     (folder / "a.vw").write_text("1 |user a:1 |site b:1 | c:1\n-1 |user b:2 |site a | b\n" * 5)
     model = ftprl.train(folder / "a.vw", bits=14, interactions=interactions).model

@@ -1,4 +1,4 @@
-"""Frames go to the core directly: few calls, and the same bits as any other way to read them."""
+"""Frames go to the core directly: few calls, and the bits of any other way to read them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_FUNCTIONS = {False: 16, True: 22}  # with a column that pyarrow has to conv
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
-    """Numbers with gaps, categories, booleans, dates and labels."""
+    """Return numbers with gaps, categories, booleans, dates and labels."""
     rng = np.random.default_rng(0)
     columns: dict[str, Any] = {
         "x": np.where(rng.random(400) < 0.1, np.nan, rng.normal(size=400)),
@@ -66,7 +66,7 @@ def test_few_calls_lead_to_the_core(frame: pd.DataFrame, form: str, converts: bo
 
 
 def test_all_ways_have_the_same_bits(model: Model, frame: pd.DataFrame) -> None:
-    """At once, as a source, with other orders and types of columns, and in chunks."""
+    """A frame at once, as a source, with reordered columns of other types, and in chunks."""
     wanted = model.predict(model.open(frame)).tolist()
     assert model.predict(frame).tolist() == wanted
     assert model.predict(pl.from_pandas(frame)).tolist() == wanted
@@ -81,7 +81,7 @@ def test_all_ways_have_the_same_bits(model: Model, frame: pd.DataFrame) -> None:
 
 
 def test_missing_numbers_are_read_as_in_a_frame_with_text(frame: pd.DataFrame) -> None:
-    """A frame of nothing but numbers, some of them missing, has the features of one with a text column besides."""
+    """A frame of numbers alone, some missing, has the features of a frame with an additional text column."""
     numbers = frame[["x", "n", "y"]].astype(float)
     mixed = numbers.assign(note="a")
     alone, beside = train(numbers, label="y"), train(mixed, label="y", ignore="note")

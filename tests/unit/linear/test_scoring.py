@@ -1,4 +1,4 @@
-"""Models and prediction files as systems on the same rows."""
+"""Models and prediction files as systems on equal rows."""
 
 from __future__ import annotations
 

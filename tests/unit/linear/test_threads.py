@@ -51,7 +51,7 @@ scale = {"one": 0.1, "eight": AUTO}[sys.argv[1]]
 
 
 def run(script: str, scales: str, *more: str) -> str:
-    """Run a script in a process of its own; its standard output."""
+    """Run a script in a separate process; return its standard output."""
     done = subprocess.run(
         [sys.executable, "-c", PREAMBLE + script, scales, *more], capture_output=True, text=True, timeout=300
     )
@@ -70,7 +70,7 @@ def rows(seed: int = 0, count: int = ROWS) -> Batch:
 @pytest.mark.parametrize("scales", SCALES)
 @pytest.mark.parametrize("receipt", ["receipt", ""])
 def test_two_threads_that_learn(scales: str, receipt: str) -> None:
-    """Each call is learned as a whole: threads with the same batch give the bits of one thread; buffers may grow."""
+    """Each call is learned as a whole: threads with equal batches give the bits of one thread; buffers may grow."""
     script = """
 def engine(): return Engine(Spec(dim=2**14, scale=scale), receipt=bool(sys.argv[2]))
 batch, shared, alone = Batch(*arrays(2000)), engine(), engine()
@@ -92,7 +92,7 @@ for _ in range(5):
 
 @pytest.mark.parametrize(("scales", "loss"), [("one", "logistic"), ("eight", "poisson")])
 def test_arrays_changed_while_they_are_learned_or_scored(scales: str, loss: str) -> None:
-    """A change is refused or learned, but never half checked: no crash, and no number that is not finite."""
+    """A change during learning is refused or learned, never half checked: no crash, and only finite numbers."""
     script = """
 BAD = {"indptr": 2**62, "indices": 2**32 - 1, "values": np.nan, "y": -2e9, "weight": -1.0}
 parts = arrays()
@@ -118,7 +118,7 @@ for target, wrong in zip(parts, BAD.values()):
 
 @pytest.mark.parametrize("scales", SCALES)
 def test_a_long_batch_that_is_changed(scales: str) -> None:
-    """It is copied in parts, and gives the same bits as one that is not copied."""
+    """A changed batch is copied in parts, and gives the bits of one that is not copied."""
     script = """
 parts = arrays(150_000, 4)
 one, other = (Engine(Spec(dim=2**14, scale=scale), receipt=True) for _ in range(2))
@@ -163,7 +163,7 @@ together(change, take, take)
 @pytest.mark.parametrize("scales", SCALES)
 @pytest.mark.parametrize("receipt", ["receipt", ""])
 def test_saving_while_learning(scales: str, receipt: str, tmp_path: Path) -> None:
-    """Every file loads, and is the state between two batches: its rows are a multiple of theirs."""
+    """Every saved file loads, and is a state between two batches: its rows are a multiple of a batch."""
     script = """
 model = Model(Engine(Spec(dim=2**14, scale=scale), receipt=bool(sys.argv[2])))
 batches = [Batch(*arrays(seed=k)) for k in range(8)]
@@ -214,7 +214,7 @@ for trial in range(8):
 
 
 def test_predictions_beside_learning_see_the_state_between_two_batches() -> None:
-    """One row per batch moves one weight for all features: a prediction of many rows has one value throughout."""
+    """One row per batch moves one weight of all features: a prediction of many rows has one value throughout."""
     engine = Engine(Spec(loss="squared", dim=64, scale=0.1, intercept=False))
     asked = Batch.from_rows([{k: 1.0} for k in range(64)] * 20)
     done, seen = threading.Event(), set()
@@ -235,7 +235,7 @@ def test_predictions_beside_learning_see_the_state_between_two_batches() -> None
 
 
 def test_several_threads_predict_at_once() -> None:
-    """Both are inside of `unchanged` together; a thread that wants to learn waits for them."""
+    """Two predictions are inside `unchanged` together; a thread that wants to learn waits for them."""
     engine, both = Engine(Spec(dim=64)), threading.Barrier(2, timeout=30)
     learned = threading.Event()
 
@@ -267,7 +267,7 @@ def rows_of_64() -> Batch:
 
 
 def test_a_waiting_learner_comes_before_later_predictions() -> None:
-    """Two threads that predict without a break do not keep a third from learning."""
+    """Two threads that predict without a break do not block a third from learning."""
     engine, stop = Engine(Spec(dim=64)), threading.Event()
     asked = Batch.from_rows([{k: 1.0} for k in range(64)] * 200)
 
@@ -306,7 +306,7 @@ def test_a_refused_batch_gives_the_lock_back() -> None:
 
 
 def test_which_batches_are_private() -> None:
-    """What ftprl made itself is not copied; what a caller passed is, also after it was cut."""
+    """Arrays made by ftprl are not copied; a caller's arrays are, also after cutting."""
     made = Batch.from_rows([{0: 1.0}, {1: 2.0}], [1, -1])
     passed = rows(count=3)
     assert made.is_private
@@ -320,7 +320,7 @@ def test_which_batches_are_private() -> None:
 
 
 def test_a_block_that_ends_where_it_did_not_begin_is_an_error() -> None:
-    """It once ended in a segmentation fault."""
+    """A block at the end of memory once caused a segmentation fault."""
     engine = Engine(Spec(dim=4))
     with pytest.raises(RuntimeError, match="needs to end in the thread that began it"):
         engine.unchanged().__exit__(None, None, None)

@@ -1,4 +1,4 @@
-"""How far one more row could move a prediction: docs/calibration.md."""
+"""Uncertainty: how far one more row could move a prediction (docs/calibration.md)."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_no_label_moves_the_score_further(seed: int, loss: str, scale: float, l2
 
 
 def score_of(engine: Engine, row: Batch, label: float, *, learns: bool) -> float:
-    """The score of the row by its weights, counted from the offset, which a label moves too, and not cut."""
+    """Return the unclipped score by the row's weights, measured from the offset, which a label moves too."""
     if learns:
         engine.learn(row.replaced(y=np.array([label])))
     return float(engine.weights()[row.indices] @ row.values.astype(float)) + engine.bias()
 
 
 def expected(engine: Engine, row: dict[int, float]) -> np.ndarray:
-    """The moves of each scale and class with the log loss, from the cells as NumPy sees them."""
+    """Return the moves of each scale and class with the log loss, computed from the cells in NumPy."""
     spec, outputs = engine.spec, max(1, engine.classes)
     h, K = np.array(spec.scales), len(spec.scales)
     intercept = engine.intercept.reshape(outputs, 4, K)
@@ -177,7 +177,7 @@ def test_a_column_of_predict(
 
 def test_files_that_workers_write_have_the_same_columns(tmp_path: Path) -> None:
     class Here:
-        """Workers that are this process."""
+        """Workers that run in this process."""
 
         def results(self, jobs: Any, work: Any, /) -> Any:
             for job in jobs:

@@ -1,4 +1,4 @@
-"""The scalar losses against their definitions, and what `verify` recomputes of them."""
+"""The scalar losses against their definitions, and against the replay of `verify`."""
 
 import math
 

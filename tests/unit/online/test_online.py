@@ -42,7 +42,7 @@ KEYS = st.sampled_from(["a", "b", "c", "a b", "é", 1, 2.5])
     st.sampled_from(["indicator", "ignore"]),
 )
 def test_keys_are_read_by_their_text(shapes: list[dict[Any, Any]], missing: str) -> None:
-    """Rows whose keys are the very same objects in the same order are read faster; what is learned is the same."""
+    """Rows with identical key objects in equal order are read faster; the learned result is equal."""
     rows = [(x, bool(i % 3)) for x in shapes for i in range(4)]
     same, others = OnlineClassifier(missing=missing, bits=10), OnlineClassifier(missing=missing, bits=10)
     for x, y in rows:
@@ -54,7 +54,7 @@ def test_keys_are_read_by_their_text(shapes: list[dict[Any, Any]], missing: str)
 
 
 def test_a_dict_that_changes_while_it_is_read_is_refused() -> None:
-    """Also where it began with the keys of the row before."""
+    """A dict that changes while it is read is refused, also if it began with the keys of the previous row."""
 
     class Changing:
         def __init__(self, row: dict[str, Any], change: Callable[[dict[str, Any]], object]) -> None:
@@ -166,7 +166,7 @@ def test_a_saved_model_predicts_files(tmp_path: Any) -> None:
         loaded.predict(str(tmp_path / "rows.csv"))
 
 
-# ---- options of reading and bounds: the same bits as a list of dicts ----
+# ---- options of reading and bounds: the bits of a list of dicts ----
 
 TEXTS = ["win cash now", "see you at home", "cash for you", "at home now", "win win win"]
 

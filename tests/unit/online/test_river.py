@@ -1,4 +1,4 @@
-"""The online models: River's own checks, its pipelines, and the same bits as training on the same rows."""
+"""The online models: River's own checks, its pipelines, and the bits of training on equal rows."""
 
 from __future__ import annotations
 

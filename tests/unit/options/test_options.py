@@ -1,4 +1,4 @@
-"""One table of options: the command line, `train`, `Spec`, the readers and the docs agree with it."""
+"""The table of options: the command line, `train`, `Spec`, the readers and the docs agree with it."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def test_the_help_begins_with_the_dozen_options_that_people_use(capsys: pytest.C
     assert len(re.findall("^  -", first, re.MULTILINE)) == 12
 
 
-# Of a model that `train` makes these follow from others.
+# Settings of a model that `train` derives from others.
 NO_OPTION = {"dim", "beta", "share", "stack", "level", "coin", "dense", "lower", "upper"}
 
 
 def test_spec_has_the_options_of_the_model() -> None:
     fields = {field.name: field.default for field in dataclasses.fields(Spec)}
-    # What was dropped is a result, no option; of classes an option may give the labels.
+    # Dropped scales are a result, not an option; an option may give the labels of classes.
     own = set(names("model")) - {"bits", "admit", "classes"}
     assert own == set(fields) - {"retired", "retired_row", "coin_retired", "classes", *NO_OPTION}
     for name in own - {"scale", "bounds"}:
@@ -129,7 +129,7 @@ def test_the_docs_have_the_table() -> None:
     assert (DOCS / "options.md").read_text().endswith(page["tables"]()), "run python scripts/options_page.py"
 
 
-# A value with which an option is used.
+# For each option, a value that differs from the default.
 USED: dict[str, Any] = {"bounds": ("x",), "passes": 2, "calibrate": "platt", "engine": "ray"}
 PAIRS = [(option, other) for option in TABLE for other in option.excludes]
 
@@ -227,7 +227,9 @@ assert run(["train", "a.vw", "-o", "m", "-q", "--patience", "2", "--receipt"]) =
 
 
 def test_an_option_is_added_in_two_files_and_what_reads_it(tmp_path: Path) -> None:
-    """The example of docs/architecture.md: the command line, Python, the docs, the settings and the checks know it."""
+    """With the example of docs/architecture.md the command line, Python, the docs, the settings and the checks have
+    an option.
+    """
     done = subprocess.run(
         [sys.executable, "-c", ADDED, str(DOCS.parent)], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -30,7 +30,7 @@ def silent(text: str) -> None:
 
 
 def test_two_assets_that_take_turns() -> None:
-    # One doubles while the other halves, in turn: half and half grows by 1.25 a day, either alone by nothing.
+    # One asset doubles while the other halves, in turn: half and half grows by 1.25 a day, either alone not at all.
     actual = best_rebalanced(np.array([[2.0, 0.5], [0.5, 2.0]] * 5))
     np.testing.assert_allclose(actual.x, [0.5, 0.5], atol=1e-9)
     assert actual.log_wealth == pytest.approx(10 * math.log(1.25))
@@ -50,7 +50,7 @@ def test_no_fixed_shares_do_better_than_the_gap_allows(seed: int, days: int, ass
 
 
 def test_markets_known_from_the_literature() -> None:
-    """Best constant-rebalanced portfolio, and the Newton leader's wealth at weight 1/4 as it was published."""
+    """The best constant-rebalanced portfolio, and the Newton leader's published wealth at weight 1/4."""
     if not (real.available("NYSE") and real.available("DJIA")):
         pytest.skip("the data of NYSE and DJIA are not there")
     nyse, djia = real.read_market("NYSE", 10**6), real.read_market("DJIA", 10**6)
@@ -136,7 +136,7 @@ def test_no_fixed_point_beats_the_best() -> None:
 
 
 def test_regret_is_that_of_a_game() -> None:
-    """The loop over the losses, against one written out."""
+    """The regret equals that of a written-out game over the losses."""
     for problem in (p for p in small() if not p.l1):
         learner = GradientDescent(problem.feasible, 0.1, problem.start)
         x, total = problem.start, 0.0
@@ -197,7 +197,7 @@ def test_every_algorithm_plays_every_problem_that_is_for_it(name: str) -> None:
 
 
 def findings() -> related.Findings:
-    """As a correct library would find, with few numbers."""
+    """Return the findings of a correct library, with few numbers."""
     best = {name: Best(1.0, 2.0, {0.5: 3.0, 1.0: 2.0, 2.0: 3.0}) for name in related.ALGORITHMS}
     one = (100.0, 100.0 * 8 ** (2 / 3))
     each = (30.0, 30.0 * math.sqrt(8))

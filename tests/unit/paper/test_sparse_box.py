@@ -38,7 +38,7 @@ def dense(kind: type[Rule], F: Box, c: float) -> Learner[Any]:
 
 
 def stream(rng: np.random.Generator, count: int = 60, dim: int = 7) -> Rows:
-    """Rows with a frequent feature, rare ones, and values of both signs."""
+    """Return rows with a frequent feature, rare ones, and values of both signs."""
     pairs = []
     for t in range(count):
         chance = 1.0 / (1.0 + np.arange(dim))
@@ -187,7 +187,7 @@ def test_without_real_data_the_synthetic_log_is_judged(monkeypatch: pytest.Monke
 
 
 def test_a_rule_that_goes_uphill_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """With the sign of the gradient changed in FTPRL-Diag the verdict turns."""
+    """With the sign of the gradient changed in FTPRL-Diag the verdict changes."""
     monkeypatch.setenv("FTPRL_DATA", str(tmp_path))
     rightly = sparse_box.Diagonal.step
     monkeypatch.setattr(sparse_box.Diagonal, "step", lambda self, at, x, g: rightly(self, at, x, -g))

@@ -1,4 +1,4 @@
-"""A fault in the modules that compute a certificate is found by verify: it recomputes every number on its own."""
+"""verify detects faults in the modules that compute a certificate, because it recomputes every number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMPARED = {"own weights": {}, "box": {"radius": 0.7}, "other model": {"other": 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # What contradicts the theorem is not even certified; here verify has to find it out by itself.
+    # A contradiction of the theorem is not even certified; here verify itself must detect it.
     monkeypatch.setattr(certify, "broken_link", lambda numbers: None)
     rng = np.random.default_rng(3)
     rows = [f"{rng.choice([-1, 1])} | a{rng.integers(5)} b:{rng.normal():.3f}\n" for _ in range(20)]
@@ -30,7 +30,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def scaled(name: str, factor: float) -> Patch:
-    """One number of every scale multiplied."""
+    """Return a patch that multiplies one number of every scale."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
         right = certificate.scale_numbers
@@ -66,7 +66,7 @@ def excess_subtracted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ledger_changed(**change: Callable[[Any], Any]) -> Patch:
-    """Sums of the ledger changed, whichever comparator they are against."""
+    """Return a patch that changes sums of the ledger, for every comparator."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
         right = ledger.stream_ledger
@@ -85,7 +85,7 @@ def no_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def floor_changed(change: Callable[[Any], Any]) -> Patch:
-    """The lines of the floor changed."""
+    """Return a patch that changes the lines of the floor."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
         right = certificate.floor_lines
@@ -199,7 +199,7 @@ def test_the_points_of_the_floor_are_recomputed() -> None:
 
 @pytest.mark.parametrize("scale", [0.1, "auto"])
 def test_a_wide_box_does_not_widen_what_may_differ(scale: Any) -> None:
-    """With a box this wide the sums that are subtracted are 1e18 times the loss, but not those of the floor."""
+    """With a box this wide the subtracted sums are 1e18 times the loss, but those of the floor are not."""
     model = ftprl.train("log.vw", bits=8, scale=scale, receipt=True, order="given").model
     made = make_receipt(model, certify_model(model, radius=1e20))
     write_receipt("r.json", made)

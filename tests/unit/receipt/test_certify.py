@@ -1,4 +1,4 @@
-"""train --receipt, run.certificate, certify: what is kept, told and refused."""
+"""train --receipt, run.certificate, certify: stored data, output and errors."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_model_that_reads_the_data_otherwise_is_no_comparison(name: str, capsys: Capture) -> None:
-    """Its weights would stand for other features, or for the other class."""
+    """In a model that reads the data differently, weights would be of other features, or of the other class."""
     lines = [f"{'yes' if i % 3 else 'no'},{i % 7},word{i % 5} and\n" for i in range(40)]
     Path("t.csv").write_text("y,a,t\n" + "".join(lines))
     usual = {"label": "y", "positive": "yes", "text": "t", "ngrams": 2, "order": "given", **BITS}
@@ -350,7 +350,7 @@ def test_the_four_questions_come_first(capsys: Capture) -> None:
 
 
 def test_bounds_above_the_total_loss_are_one_line() -> None:
-    """And it names the length up to which the floor says more."""
+    """A bound above the total loss is reported with the length up to which the floor is informative."""
     model = train(output="m").model
     wide, narrow = str(certify_model(model, radius=100.0)), str(certify_model(model, radius=1e-3))
     assert "bounds are not shown: they are above the total loss" in wide
@@ -433,7 +433,7 @@ def test_a_model_with_a_damaged_calibration() -> None:
 
 
 def test_a_model_may_be_resumed_thousands_of_times() -> None:
-    """The header is limited to 1 MB; the runs are kept beside it, and what has no room is refused before learning."""
+    """The header is limited to 1 MB; runs are stored beside it, and too many are refused before learning."""
     Path("few.vw").write_text("1 | a\n-1 | b\n")
     train("few.vw", output="m")
     size = Path("m").stat().st_size
@@ -501,14 +501,14 @@ def test_numbers_that_contradict_the_theorem_are_not_certified(capsys: Capture) 
 
 
 def absorbed_by_float32(loss: str, rows: int) -> list[str]:
-    """A first row beside which a float32 absorbs the gradients of all others; returns how to certify it."""
+    """Train on a first row beside which a float32 absorbs all other gradients; return how to certify the model."""
     first, other = ("10000000 | a\n", "1 | a\n") if loss == "squared" else ("1 1000000 | a\n", "-1 0.03 | a\n")
     Path("out.vw").write_text(first + other * rows)
     return [] if loss == "squared" else ["--radius", "0.5"]
 
 
 def certify_and_verify_absorbed(loss: str, rows: int, scale: str) -> None:
-    """The regret is what the predictions had, no bound is below it, and the receipt is confirmed."""
+    """The regret equals that of the predictions, no bound is below it, and the receipt is confirmed."""
     compared = absorbed_by_float32(loss, rows)
     command = ["train", "out.vw", "--loss", loss, "--bits", "4", "--no-intercept", "--receipt", "--scale", scale, "-q"]
     assert run([*command, "-o", "o"]) == 0

@@ -39,7 +39,9 @@ NAMES = np.array(["rain", "sun", "snow", "fog"])
 
 
 def stream(rows: int = ROWS, classes: int = 4, seed: int = 1) -> Batch:
-    """Two columns of numbers and one of five names; classes that appear one after the other; some weights."""
+    """Return two columns of numbers and one of five names; classes appear one after the other; some rows have
+    weights.
+    """
     rng = np.random.default_rng(seed)
     W, features, y, first = rng.normal(size=(7, classes)) * 1.5, [], [], {}
     for _ in range(rows):
@@ -98,7 +100,7 @@ def test_the_replay_predicts_as_its_twin(options: dict[str, Any]) -> None:
 
 
 def test_classes_to_come_count_as_if_each_had_a_column() -> None:
-    """One column for four classes that never come is the same receipt as a column for each of them."""
+    """One column for four classes that never occur gives the receipt of a column for each of them."""
     spec, batch = spec_of(classes=8, dense=True), stream()
     few, many = (Engine(spec, receipt=True, classes=known) for known in (0, 8))
     for engine in (few, many):
@@ -115,7 +117,7 @@ def test_classes_to_come_count_as_if_each_had_a_column() -> None:
 
 
 def best_fixed(batch: Batch, units: np.ndarray, classes: int, ridge: float) -> tuple[float, float]:
-    """The length, over all classes, and the loss of the softmax regression with this ridge: the best of its length."""
+    """Return length and loss of the softmax regression with this ridge, which is the best of its length."""
     loss, size = regression(batch, units, classes, ridge)
     solved = minimize(loss, np.zeros(size), jac=True, method="L-BFGS-B", options={"maxiter": 2000})
     length = float(np.linalg.norm(solved.x))
@@ -123,7 +125,7 @@ def best_fixed(batch: Batch, units: np.ndarray, classes: int, ridge: float) -> t
 
 
 def best_in_box(batch: Batch, units: np.ndarray, classes: int, radius: float) -> float:
-    """The least loss of weights of at most `radius` over the units, and intercepts of at most `radius`."""
+    """Return the least loss of weights and intercepts of at most `radius` over their units."""
     loss, size = regression(batch, units, classes, 0.0)
     options = {"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-9}
     box = [(-radius, radius)] * size
@@ -133,7 +135,7 @@ def best_in_box(batch: Batch, units: np.ndarray, classes: int, radius: float) ->
 def regression(
     batch: Batch, units: np.ndarray, classes: int, ridge: float
 ) -> tuple[Callable[[np.ndarray], tuple[float, np.ndarray]], int]:
-    """The loss of the softmax regression with its gradient, and how many weights it has."""
+    """Return the loss of softmax regression with its gradient, and its number of weights."""
     X = np.zeros((len(batch), len(units) + 1))
     X[np.repeat(np.arange(len(batch)), np.diff(batch.indptr)), batch.indices] = batch.values
     X = np.hstack([X[:, :-1] / np.where(units > 0, units, 1.0), np.ones((len(batch), 1))])
@@ -155,7 +157,7 @@ def regression(
     "options", [{"dense": True}, {"scale": 0.3}, {"classes": 4}, {"classes": 5}, {"intercept": False}], ids=str
 )
 def test_no_fixed_weights_of_the_classes_that_came_are_below_the_floor(options: dict[str, Any]) -> None:
-    """Length is the Frobenius norm over these classes; against SciPy's optima of many lengths."""
+    """Length is the Frobenius norm over these classes; compared with SciPy's optima of many lengths."""
     spec, batch = spec_of(**options), stream(600)
     engine = Engine(spec, receipt=True)
     engine.learn(batch)
@@ -173,7 +175,9 @@ def test_no_fixed_weights_of_the_classes_that_came_are_below_the_floor(options: 
 
 
 def test_a_run_has_not_beaten_the_uniform_model_of_the_classes_that_came() -> None:
-    """Labels of three classes by chance: up to 100 may come, whose probabilities no fixed model has to give away."""
+    """Labels of three classes by chance: fixed models need not reserve probability for up to 100 classes, the run
+    must.
+    """
     rng = np.random.default_rng(0)
     rows = [{"x": float(rng.normal()), "kind": f"c{rng.integers(3)}"} for _ in range(500)]
     options = {"label": "kind", "loss": "softmax", "receipt": True, "order": "given"}
@@ -234,7 +238,7 @@ def test_a_true_receipt_is_confirmed(options: dict[str, Any], more: dict[str, An
 
 
 def forgeries(receipt: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """One fault each, with a digest that is right."""
+    """Return receipts with one fault each and a valid digest."""
 
     def changed(change: Any) -> dict[str, Any]:
         forged = copy.deepcopy(receipt)
@@ -296,7 +300,7 @@ def test_what_is_not_computed_is_refused() -> None:
 
 
 def learned_rows(model: ftprl.Model) -> tuple[Batch, np.ndarray]:
-    """The rows of t.csv with the numbers of their classes, in cells that are numbered anew, and the units of these."""
+    """Return the rows of t.csv with class numbers, in renumbered cells, and the units of these."""
     (batch,) = (model.numbered(rows) for rows in ftprl.data.open("t.csv", **model.reading).batches())
     slots = model.engine.touched()
     place = np.zeros(model.engine.spec.dim, np.uint32)
@@ -307,7 +311,7 @@ def learned_rows(model: ftprl.Model) -> tuple[Batch, np.ndarray]:
 @pytest.mark.parametrize("classes", [4, 9])
 @pytest.mark.usefixtures("table")
 def test_the_best_fixed_weights_are_those_of_scipy(classes: int) -> None:
-    """Of some lengths over the classes that came, in a box over all there may be, each with weights of its own."""
+    """The best fixed weights of some lengths over the seen classes, and in a box over all possible classes."""
     model = trained(classes=classes)
     batch, unit = learned_rows(model)
     certificate = certify_model(model, exact="t.csv")

@@ -1,4 +1,4 @@
-"""What to expect of rows to come, in receipts: a second computation of it, and receipts that claim something else."""
+"""Intervals in receipts: a second computation of them, and receipts that claim other numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oracles.baseline_twin import BaselineTwin
 
 
 def both(loss: str, columns: Any, parts: int) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The intervals of the core and of the replay, which see the same rows cut differently."""
+    """Return the intervals of the core and of the replay, which receive the rows in different batches."""
     monitor, replay = RunMonitor(loss), ReplayedIntervals(loss)
     losses, baselines, scores, y, weight = columns
     pairs = np.stack([baselines, np.zeros_like(baselines)], axis=1)

@@ -1,4 +1,4 @@
-"""The best fixed weights of a box: against CVXPY, and the true regret below the linearised one."""
+"""The best fixed weights of a box against CVXPY, and the true regret below the linearised one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def small_log(loss: str, seed: int = 1) -> tuple[Any, Any]:
 
 
 def running_offsets(loss: str, y: Any) -> Any:
-    """The running mean of the labels before each row, or their running median (docs/labels.md)."""
+    """Return the running mean of the labels before each row, or their running median (docs/labels.md)."""
     if loss not in ("squared", "absolute", "huber"):
         return np.zeros(len(y))
     facts, offsets = Labels(loss, 0.5), []
@@ -75,7 +75,7 @@ def test_the_best_loss_is_that_of_an_independent_solver(loss: str, passes: int, 
     c = certify_model(model, radius=0.8, exact="s.libsvm")
     assert c.exact is not None
     u, b = cp.Variable(4), cp.Variable()
-    # What fixed weights predict is added to the offset of the labels, which every pass goes on with.
+    # Predictions of fixed weights are added to the offset of the labels, which continues over all passes.
     learned = order_twin.plan(len(y), 1 << 17).order if order == "random" else range(len(y))
     X, y = np.tile(X[list(learned)], (passes, 1)), np.tile(y[list(learned)], passes)
     s = X @ u + b + running_offsets(loss, y)
@@ -188,7 +188,7 @@ def changing_labels(loss: str) -> Any:
 @pytest.mark.parametrize("order", ["given", "random"])
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile", "huber"])
 def test_fixed_weights_are_on_top_of_the_learners_own_offset(loss: str, order: str) -> None:
-    """Weights of 0 have the loss of the expert that predicts the offset alone, to the last digits."""
+    """Weights of 0 have the loss of the offset expert, to the last digits."""
     changing_labels(loss)
     model = ftprl.train("c.libsvm", receipt=True, loss=loss, bits=4, order=order).model
     mixture = model.engine.mixture
@@ -216,7 +216,7 @@ def test_one_scale_begins_from_labels_that_are_cut(loss: str) -> None:
 
 
 def test_a_model_that_learned_no_feature() -> None:
-    """All labels are one, so that with one scale no row teaches anything."""
+    """If all labels are equal, no row changes a model of one scale."""
     Path("one.vw").write_text("5 | a\n" * 9)
     model = ftprl.train("one.vw", receipt=True, loss="squared", bits=4, scale=0.1).model
     c = certify_model(model, radius=1.0, exact="one.vw")
@@ -225,7 +225,7 @@ def test_a_model_that_learned_no_feature() -> None:
 
 
 def test_a_search_that_stops_early_is_no_contradiction() -> None:
-    """The least loss that is proved may then be far off, and the true regret with it."""
+    """If the search stops early, the proved least loss may be far off, and the true regret with it."""
     rng = np.random.default_rng(4)
     weights, X = 10.0 ** rng.uniform(-5, 5, 200), rng.normal(size=(200, 8))
     y = np.where(X @ rng.normal(size=8) > 0, 1, -1)

@@ -1,4 +1,4 @@
-"""Receipts with a right digest and one wrong field: refused in one printable line or by name, never a traceback."""
+"""Receipts with a valid digest and one wrong field are refused in one printable line, without a traceback."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forge_every_field(some: int, capsys: Capture) -> int:
-    """Each field with each wrong value, or every so many-th pair; returns how many receipts were checked."""
+    """Forge each field with each wrong value, or every n-th pair; return how many receipts were checked."""
     model = ftprl.train("d.csv", label="y", text="t", bits=4, scale=0.1, receipt=True, holdout=4).model
     receipt = make_receipt(model, certify_model(model, radius=1.0))
     pairs = list(itertools.product(leaves(receipt), WRONG))[::some]
@@ -45,7 +45,7 @@ def forge_every_field(some: int, capsys: Capture) -> int:
         forge_receipt(Path("r.json"), replaced(receipt, path, new))
         code = run(["verify", "r.json", "d.csv", "-q"])
         out, err = capsys.readouterr()
-        # With some other settings the replay gives the same numbers: no quotes, no bad rows, a bound never reached.
+        # With some other settings the replay gives equal numbers: no quotes, no bad rows, a bound never reached.
         may_hold = (
             path[0] in ("reading", "spec") or path[-1] in ("skip", "retire") or replaced(receipt, path, new) == receipt
         )
@@ -66,7 +66,7 @@ def test_every_wrong_field_of_a_receipt(capsys: Capture) -> None:
 
 
 def test_a_table_of_another_size_for_reading(capsys: Capture) -> None:
-    """Found by fuzzing: an index outside of the replay's table."""
+    """An index outside the replay's table is refused; found by fuzzing."""
     model = ftprl.train("d.csv", label="y", text="t", bits=4, scale=0.1, receipt=True).model
     receipt = make_receipt(model, certify_model(model))
     forge_receipt(Path("r.json"), replaced(receipt, ("reading", "dim"), 32))
@@ -76,7 +76,7 @@ def test_a_table_of_another_size_for_reading(capsys: Capture) -> None:
     assert len(error.splitlines()) == 1
 
 
-# ---- models whose header was edited ----
+# ---- models with edited headers ----
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "binary": ("t.csv", {"label": "y", "positive": "yes"}),
@@ -85,7 +85,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "text": ("t.csv", {"label": "y", "text": "t", "ngrams": 2, "l1": 0.1}),
     "lines of VW": ("t.vw", {"bounds": {"a*": (0.0, 1.0)}}),
 }
-# Fields that a header may have, beside those that it has.
+# Fields that a header may have besides the usual ones.
 FIELDS = {
     "spec": [field.name for field in dataclasses.fields(Spec)],
     "reading": [
@@ -105,7 +105,7 @@ def write_tables() -> None:
 
 
 def edited(header: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """A copy of a header with one field changed, removed, swapped with another one of its kind, or added."""
+    """Return a copy of a header with one field changed, removed, swapped with another of its kind, or added."""
     paths = list(leaves(header))
     path = rng.choice(paths)
     old = value_at(header, path)
@@ -124,7 +124,7 @@ def edited(header: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         return replaced(header, path, not old)
     if isinstance(old, int | float):
         return replaced(header, path, rng.choice([old + 1, old * 2, -old, old + 0.5, 0, None]))
-    # Another value of the same field: of any text that stands somewhere in a header, most of which the schema refuses.
+    # Another value of the field: any text that occurs in a header, most of which the schema refuses.
     texts = [a for a in (value_at(header, p) for p in paths) if isinstance(a, str)]
     words = [*texts, *LOSSES, *KINDS, "csv", "vw", "libsvm", "random", "given", "ignore", "no", ","]
     return replaced(header, path, rng.choice([*words, None, 1]))
@@ -137,7 +137,9 @@ def value_at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def told(model: Model, data: str, capsys: Capture) -> tuple[Any, ...]:
-    """What a model tells: its header as it was understood, the classes, what `inspect` prints, and its predictions."""
+    """Return the observable content of a model: its header, the classes, the output of `inspect`, and its
+    predictions.
+    """
     model.save("told")
     capsys.readouterr()
     run(["inspect", "told", "--json"])
@@ -154,7 +156,7 @@ def told(model: Model, data: str, capsys: Capture) -> tuple[Any, ...]:
 
 
 def forge_headers(wanted: int, capsys: Capture) -> int:
-    """Forge headers of models that load and tell something else; returns how many of them predict otherwise."""
+    """Forge headers of models that load with other content; return how many of them have other predictions."""
     write_tables()
     rng, predicts = random.Random(9), 0
     for name, (data, options) in MODELS.items():
@@ -176,7 +178,7 @@ def forge_headers(wanted: int, capsys: Capture) -> int:
                 continue
             forgeries, predicts = forgeries + 1, predicts + (tells[-1] != truth[-1])
             assert run(["verify", "r.json", data, "--model", "f", "-q"]) == 1, (name, made)
-            # A forger also writes the digest of the forged model, or all that the forged model says, into the receipt.
+            # A forger may also write the digest, or all content, of the forged model into the receipt.
             with_digest = json.loads(Path("r.json").read_text()) | {"model": {"sha256": forged.digest()}}
             write_receipt("g.json", {**with_digest, "sha256": digest(with_digest)})
             if tells[-1] != truth[-1]:
@@ -191,5 +193,5 @@ def forge_headers(wanted: int, capsys: Capture) -> int:
 
 
 def test_200_forged_headers_of_a_model(capsys: Capture) -> None:
-    """Nothing is confirmed that is false: of a field that tells something else, or changes a prediction."""
+    """No forged header with other content or predictions is confirmed."""
     assert forge_headers(200, capsys) > 40

@@ -1,4 +1,4 @@
-"""The compiled replay of verify against the learner, to the bit, against small twins, and faults planted in it."""
+"""The compiled replay of verify against the learner, to the bit, against small twins, and with planted faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCALES: dict[str, Any] = {"one": None, "three": (0.05, 0.4, 2.0), "six": (0.02, 
 
 
 def assert_learned(engine: Engine, own: Replay) -> None:
-    """All that a certificate is computed from, and what a mixture remembers, to the bit."""
+    """Check that all numbers behind a certificate, and the state of a mixture, agree to the bit."""
     slots = engine.touched()
     np.testing.assert_array_equal(slots, own.touched())
     theirs, ours = engine.parts_at(slots), own.parts_at(slots)
@@ -61,7 +61,7 @@ def test_it_has_the_bits_of_the_learner(loss: str, scale: str, float64: bool) ->
 @pytest.mark.parametrize("size", [1e-20, 1.0, 1e9])
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "logistic"])
 def test_labels_of_any_size(loss: str, size: float) -> None:
-    """Labels that leave their range, again and again."""
+    """Labels leave their range again and again."""
     own = spec(loss, scale=(0.05, 0.4, 2.0), tau=0.8)
     engine, replayed = Engine(own, receipt=True), Replay(own, retire=False)
     batch = stream(8, loss, rows=200, float64=False)
@@ -90,7 +90,7 @@ def test_scales_are_dropped_at_the_same_rows(loss: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("more", [{"coin": True}, {"dense": True}, {"coin": True, "dense": True}], ids=str)
 def test_coin_and_columns_are_replayed(loss: str, float64: bool, more: dict[str, bool]) -> None:
-    """Numbers that most rows have come, go and come back; the bits are those of the learner."""
+    """Dense columns appear, disappear and return; the bits equal the learner's."""
     for options in [{}, {"intercept": False}]:
         own = spec(loss, scale=(0.05, 0.4, 2.0), dim=64, float64=float64, **more, **options)
         replayed, engine = Replay(own, retire=True), Engine(own, receipt=True)
@@ -104,7 +104,7 @@ def test_coin_and_columns_are_replayed(loss: str, float64: bool, more: dict[str,
 
 
 def numbers(rows: int, loss: str, *, float64: bool) -> Batch:
-    """Five numbers, one often absent and one only in the middle of the stream, and a few names a row."""
+    """Return five numbers, one often missing and one present only in the middle, and a few names per row."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(rows, 5)) * [1, 10, 0.1, 1, 1] + [0, 100, 3, 0, 0]
     X[:, 3] *= rng.random(rows) < 0.7
@@ -120,7 +120,7 @@ def numbers(rows: int, loss: str, *, float64: bool) -> Batch:
 
 
 def learned_rows(batch: Batch) -> Any:
-    """Slots, values, label and weight of the rows that are learned."""
+    """Return slots, values, label and weight of the rows that are learned."""
     for r in np.flatnonzero((batch.weight > 0) & (batch.y == batch.y)).tolist():
         row = slice(batch.indptr[r], batch.indptr[r + 1])
         yield batch.indices[row].tolist(), batch.values[row].astype(float), float(batch.y[r]), float(batch.weight[r])
@@ -240,7 +240,7 @@ def test_a_learner_that_learned_otherwise_is_refused(
 
 
 def test_the_compiled_replay_shares_no_code_with_the_learner() -> None:
-    """No file of the replay includes one of the learner, nor does any file that it includes."""
+    """No file of the replay includes a file of the learner, directly or indirectly."""
     core = Path(__file__).parents[3] / "src" / "core"
     files = [path.relative_to(core).as_posix() for path in (core / "replay").iterdir()]
     included, left = set(files), files

@@ -1,4 +1,4 @@
-"""The random order of rows in `verify`: as the compiled order has it, and no receipt of another order is confirmed."""
+"""The random order of rows in `verify`: equal to the compiled order, and no receipt of another order is confirmed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ftprl.receipt.verify import Verdict, verify_receipt
 
 
 def _rows(rng: np.random.Generator, rows: int, most_entries: int) -> Batch:
-    """Rows of several lengths, some without a label or a weight."""
+    """Return rows of several lengths, some without a label or a weight."""
     indptr = np.append(0, np.cumsum(rng.integers(0, most_entries + 1, rows)))
     entries = int(indptr[-1])
     y = np.where(rng.random(rows) < 0.05, np.nan, np.arange(rows, dtype=float))
@@ -32,7 +32,7 @@ def _rows(rng: np.random.Generator, rows: int, most_entries: int) -> Batch:
 
 
 def _cut(batch: Batch, cuts: list[int]) -> list[Batch]:
-    """The rows in several batches."""
+    """Cut the rows into several batches."""
     ends = sorted({0, len(batch), *(cut % (len(batch) + 1) for cut in cuts)})
     return [batch[start:end] for start, end in pairwise(ends)]
 
@@ -97,7 +97,7 @@ def test_the_sample_has_the_rows_of_the_smallest_keys(rows: int, seed: int) -> N
 
 
 def _table(path: Path, rows: int = 3000) -> str:
-    """A table that drifts, with labels of every kind."""
+    """Return a table that drifts, with labels of every kind."""
     rng = np.random.default_rng(4)
     x = rng.normal(size=rows) + np.arange(rows) / 1000.0
     group = np.array(["red", "green", "blue"])[rng.integers(0, 3, rows)]
@@ -142,7 +142,7 @@ def _receipt(tmp_path: Path, label: str, settings: dict[str, Any]) -> tuple[str,
 
 
 def _verified(data: str, receipt: str, **changes: Any) -> Verdict:
-    """The verdict on a receipt of which the order of the latest run has other values, its digest made anew."""
+    """Return the verdict on a receipt whose order was changed, with a new digest."""
     stated = read_receipt(receipt)
     check = changes.pop("check", {})
     order = stated["runs"][-1]["order"] | changes
@@ -181,7 +181,7 @@ def test_another_order_is_refused(tmp_path: Path, changes: dict[str, Any]) -> No
 
 
 def test_rows_in_another_order_are_refused(tmp_path: Path) -> None:
-    """The files differ, so nothing is learned; a receipt of other files is refused by its rows."""
+    """Data with other digests is not learned; a receipt of other files is refused by its rows."""
     data, receipt = _receipt(tmp_path, "large", {"waiting": 300})
     lines = Path(data).read_text().splitlines(keepends=True)
     Path(data).write_text("".join([lines[0], lines[2], lines[1], *lines[3:]]))

@@ -1,4 +1,4 @@
-"""Rows whose weights are near the smallest numbers of float64: learned, certified and confirmed like others."""
+"""Rows with weights near the smallest float64 numbers are learned, certified and confirmed like others."""
 
 from __future__ import annotations
 

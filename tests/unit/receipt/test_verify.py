@@ -59,7 +59,7 @@ def trained(data: Any = "log.vw", **more: Any) -> ftprl.Model:
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_replay_has_the_cores_bits(loss: str, options: str, several: bool) -> None:
-    """Where the order of sums is the same, which it is, the twin agrees to the bit; exp and log are the C library's."""
+    """The replay's sums are in the core's order, so it agrees to the bit; exp and log are the C library's."""
     more = {**OPTIONS[options]} | ({"scale": (0.03, 0.2, 1.0, 4.0, 9.0)} if several else {})
     settings = spec(loss, float64=False, **more)
     engine, twin = Engine(settings, receipt=True), Replay(settings, retire=False)
@@ -166,7 +166,7 @@ def test_scales_that_retired(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def noise_then_signal(path: Path, noise: int, rows: int) -> None:
-    """Rows whose features say nothing, and then others that say all: what large scales learn at once."""
+    """Return rows with uninformative features, and then informative ones, which large scales learn at once."""
     rng = np.random.default_rng(5)
     first = [f"{rng.choice([-1, 1])} | n{rng.integers(30)}\n" for _ in range(noise)]
     names, signs = rng.integers(2000, size=rows), rng.choice([-1, 1], 2000)
@@ -174,7 +174,7 @@ def noise_then_signal(path: Path, noise: int, rows: int) -> None:
 
 
 def test_the_answer_about_learning_rates_is_about_the_scales_that_were_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The dropped ones would have been far better here, so nothing may be said of them."""
+    """The dropped scales would have been far better here, so the answer must not include them."""
     noise_then_signal(Path("change.vw"), 2100, 6000)
     options = {"bits": 14, "order": "given"}
     every = ftprl.train("change.vw", receipt=True, **options).model
@@ -200,7 +200,7 @@ def test_the_answer_about_learning_rates_is_about_the_scales_that_were_kept(monk
 
 
 def page_of(model: ftprl.Model, data: str, options: dict[str, Any]) -> str:
-    """The text of the report of the run once more."""
+    """Return the text of the run's report."""
     ftprl.train(data, receipt=True, events="run.jsonl", **options)
     assert run(["report", "run.jsonl", "-o", "run.html", "-q"]) == 0
     return Path("run.html").read_text()
@@ -242,7 +242,7 @@ def test_a_model_that_the_receipt_is_not_about(capsys: Capture) -> None:
     capsys.readouterr()
     assert run(["verify", "r.json", "log.vw", "--model", "other"]) == 1
     assert "REFUSED  model.sha256" in capsys.readouterr().out
-    # An issuer who writes the digest of another model into the receipt is found out by its weights.
+    # An issuer who writes the digest of another model into the receipt is detected by its weights.
     made = json.loads(Path("r.json").read_text())
     changed_model = ftprl.load("m")
     changed_model.engine.put(
@@ -356,8 +356,8 @@ def is_refused(made: dict[str, Any]) -> bool:
         return True
 
 
-# Switches that nothing in this stream asks about, words for how a file without such bytes would be read, and the model,
-# which is compared only where one is passed. Any number of waiting rows above those of the data means the same order.
+# Settings that do not matter for this stream: unused switches, error handling of absent bytes, and the model, which is
+# compared only if it is passed. Any number of waiting rows above that of the data gives an equal order.
 IDLE = {
     ("runs", 0, "order", "waiting"),
     ("runs", 0, "retire"),
@@ -479,7 +479,7 @@ def test_real_receipts_are_confirmed_in_a_prefix() -> None:
 
 @pytest.mark.parametrize("scale", [0.1, "auto"])
 def test_a_receipt_does_not_depend_on_how_rows_came(scale: Any, tmp_path: Path) -> None:
-    """Many coordinates, held-out rows, a run that stops and goes on, two files: the same bytes and numbers."""
+    """Many coordinates, held-out rows, a resumed run, two files: equal bytes and numbers."""
     rng = np.random.default_rng(5)
     ids = np.sort(rng.integers(1, 2**22, size=(7000, 40)), axis=1)
     lines = [

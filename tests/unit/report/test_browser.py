@@ -1,4 +1,4 @@
-"""The page as a reader sees it: in a real Chromium, light and dark, wide and narrow, and live."""
+"""The page in a real Chromium: light and dark, wide and narrow, and live."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def see(browser: Any, width: int = 1200, scheme: str = "light", media: str = "")
 
 
 def requests(browser: Any) -> list[str]:
-    """What the browser has asked for since the last time."""
+    """Return the browser's requests since the last call."""
     result = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     return [m["params"]["request"]["url"] for m in result if m["method"] == "Network.requestWillBeSent"]
 
@@ -69,14 +69,14 @@ def boxes(browser: Any) -> dict[str, dict[str, float]]:
 
 
 def colours(browser: Any) -> list[int]:
-    """How light the paper, the letters and the letters in a figure are, from 0 to 765."""
+    """Return the brightness of the paper, the letters and the letters in a figure, from 0 to 765."""
     nodes = "[document.body, 'backgroundColor'], [document.body, 'color'], [document.querySelector('svg text'), 'fill']"
     actual = browser.execute_script(f"return [{nodes}].map(([node, key]) => getComputedStyle(node)[key])")
     return [sum(int(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]) for colour in actual]
 
 
 def test_the_page(browser: Any, tmp_path: Path) -> None:
-    """One page, looked at in every way: a browser is slow to start and a page slow to draw."""
+    """One page is checked in every mode, because browsers start and pages draw slowly."""
     events = finished()
     events[0] = start(data={"files": [HOSTILE], "columns": {f"column{i}{'x' * 60}": "numeric" for i in range(40)}})
     path = tmp_path / "page.html"

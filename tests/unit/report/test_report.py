@@ -1,4 +1,4 @@
-"""The page of a run: whole for every run, safe for every name, and nothing from elsewhere."""
+"""The page of a run: complete for every run, safe for every name, and without external resources."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DATA = Path(__file__).parents[3] / ".." / "shared" / "data"
 
 
 class Reader(HTMLParser):
-    """Checks that elements are closed in order, and keeps what they are."""
+    """Checks that elements are closed in order, and collects them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Reader(HTMLParser):
 
 
 def check(text: str) -> Reader:
-    """A page that is well formed, has no script and asks for nothing."""
+    """Check that a page is well formed, has no script and loads nothing."""
     reader = Reader()
     reader.feed(text)
     reader.close()
@@ -76,7 +76,7 @@ def check(text: str) -> Reader:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the pictures of a page empty, in tests of its words: drawing takes most of the time of a page."""
+    """Leave out the pictures of a page in tests of its words, because drawing takes most of the time."""
     monkeypatch.setattr(draw, "figure", lambda *panels, **size: None)
     monkeypatch.setattr(draw, "svg", lambda *figure, **names: "<svg></svg>")
 
@@ -144,7 +144,7 @@ def test_the_page_opens_with_the_answers() -> None:
 @pytest.mark.parametrize("order", ["random", "given"])
 @pytest.mark.parametrize("loss", ["logistic", "squared", "poisson"])
 def test_the_answers_are_those_of_the_receipt(loss: str, order: str) -> None:
-    """With Poisson loss a receipt divides each row by the mean of the labels; a loss per row must not be."""
+    """With Poisson loss a receipt divides each row by the mean of the labels; losses per row must not be divided."""
     rows = [{"a": "xyz"[i % 3], "b": i % 7} for i in range(200)]
     y = [i % 3 + i % 2 for i in range(200)] if loss != "logistic" else [i % 3 == 0 for i in range(200)]
     trained = ftprl.train(rows, y, loss=loss, receipt=True, bits=8, order=order)

@@ -1,4 +1,4 @@
-"""A page of a run that never went through a file."""
+"""A page of a run that was never written to a file."""
 
 from __future__ import annotations
 

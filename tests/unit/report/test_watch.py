@@ -1,4 +1,4 @@
-"""The live page over real HTTP: for this machine, for one file, and for readers that come and go."""
+"""The live page over real HTTP: for this machine, for one file, and for browsers that come and go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oracles.events import HOSTILE, start
 
 
 def point(rows: int) -> dict[str, Any]:
-    """A point with little to draw."""
+    """Return a progress event with little to draw."""
     return {"event": "progress", "rows": rows, "pass": 1, "seconds": rows / 100, "loss": 0.5}
 
 
@@ -236,7 +236,7 @@ def test_the_command_prints_its_address_once_and_ends_on_an_interrupt(path: Path
     path.write_text(text(start(), {"event": "end", "rows": 0}))
     command = [sys.executable, "-m", "ftprl", "watch", str(path), "--port", "0"]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    # A test run in the background of a shell ignores interrupts, and so would what it starts.
+    # Tests in a shell's background ignore interrupts, and so would the processes they start.
     with subprocess.Popen(command, preexec_fn=_interruptible, **pipes) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()

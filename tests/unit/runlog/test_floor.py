@@ -36,7 +36,7 @@ def test_the_curve_is_the_largest_line() -> None:
 
 @given(curves)
 def test_what_is_beaten_is_beaten(curve: FloorCurve) -> None:
-    """At the beaten length the floor is the run's own loss, beyond it below; it falls, and more and more slowly."""
+    """At the beaten length the floor equals the run's own loss, beyond it is lower; it decreases ever more slowly."""
     length = curve.beaten_length
     if length is None:
         assert curve.at(0.0) < curve.mean
@@ -51,7 +51,7 @@ def test_what_is_beaten_is_beaten(curve: FloorCurve) -> None:
 
 @given(curves)
 def test_the_words_are_true(curve: FloorCurve) -> None:
-    """Every number in the headline is rounded to the side on which it is proved."""
+    """Every number in the headline is rounded towards the proved side."""
     text, length = headline(curve), curve.far_length()
     if curve.beaten_length:
         assert f"of length up to {below(curve.beaten_length)}" in text

@@ -1,4 +1,4 @@
-"""The curves of a run are the numbers it log."""
+"""The curves of a run equal its logged numbers."""
 
 from __future__ import annotations
 

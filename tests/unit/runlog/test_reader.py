@@ -1,4 +1,4 @@
-"""What a file of events says: sound for every order, cut and content."""
+"""Reading files of events: robust for every order, cut and content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CentredBestBound: what it plays, what it promises, and what it refuses."""
+"""CentredBestBound: its plays, its bounds, and its errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_chain_and_the_closed_form(seed: int, name: str, decades: float) -> 
 
 
 def test_plays_are_those_of_dual_averaging() -> None:
-    """clip(x_1 - g_{1:t}/P_t) on a box: the plays between do not matter."""
+    """clip(x_1 - g_{1:t}/P_t) on a box: intermediate plays do not matter."""
     F = SETS["box"]
     assert isinstance(F, Box)
     rows = np.clip(np.random.default_rng(0).normal(size=(20, 3)), -2, 2)
@@ -57,7 +57,7 @@ def test_plays_are_those_of_dual_averaging() -> None:
 
 
 def test_what_it_refuses() -> None:
-    """Sets that are not symmetric, other centres, hints, penalties, and gradients beyond the limits."""
+    """It refuses asymmetric sets, other centres, hints, penalties, and gradients beyond the limits."""
     with pytest.raises(Unsupported, match="symmetric about its start"):
         FTPRL(Simplex(3), CentredBestBound(1.0)).init()
     for wrong in ({"start": [0.0, 0.0, 0.0]}, {"composite": Composite(l2=1.0)}):

@@ -1,4 +1,4 @@
-"""The schemes: their totals, increments, closed forms and what they prove."""
+"""The schemes: totals, increments, closed forms and proved ratios."""
 
 import math
 
@@ -59,7 +59,7 @@ def test_increments_are_psd_and_add_up(scheme: Scheme, rows: np.ndarray) -> None
     for Q in Qs:
         M = psd.dense(Q, 4)
         np.testing.assert_allclose(M, M.T, atol=1e-12)
-        # A root of a rank-deficient matrix is known to the root of the machine's precision.
+        # A root of a rank-deficient matrix is known only to the root of the machine's precision.
         assert np.linalg.eigvalsh(M)[0] >= -1e-8 * np.abs(total + M).max()
         total = total + M
     np.testing.assert_allclose(psd.dense(state.total, 4), total, rtol=1e-9, atol=1e-9)

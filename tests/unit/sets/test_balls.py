@@ -118,7 +118,7 @@ def test_ellipsoid_is_the_ball_in_other_coordinates(rng: np.random.Generator) ->
     A, z = rng.normal(size=(3, 3)) + 2 * np.eye(3), rng.normal(size=3) * 9
     F = Ellipsoid(A)
     u = rng.normal(size=3) * 3
-    # In the metric of the ellipsoid itself the projection only shortens.
+    # In the metric of the ellipsoid itself the projection only shortens the vector.
     np.testing.assert_allclose(F.argmin(A.T @ A, -A.T @ A @ u, np.zeros(3)), u / max(1, np.linalg.norm(A @ u)))
     S = np.linalg.inv(A.T @ A)
     np.testing.assert_allclose(F.vertex(z), -S @ z / math.sqrt(z @ S @ z))
@@ -126,7 +126,7 @@ def test_ellipsoid_is_the_ball_in_other_coordinates(rng: np.random.Generator) ->
 
 
 def test_untouched_coordinates_of_an_ellipsoid_stay() -> None:
-    """A coordinate without weight and without gradient keeps its value where that is feasible."""
+    """A coordinate without weight and gradient keeps its value if that is feasible."""
     F = Ellipsoid([[1.0, 0.5], [0.0, 1.0]])
     near = np.array([0.0, 0.3])
     x = F.argmin(np.array([1.0, 0.0]), np.array([-0.2, 0.0]), near)
@@ -136,7 +136,7 @@ def test_untouched_coordinates_of_an_ellipsoid_stay() -> None:
 @pytest.mark.parametrize("beyond", [0.0, 1e-16, 3e-16, 1e-15, 1e-12])
 @pytest.mark.parametrize("p", [1.1, 1.5, 3.0])
 def test_free_minimiser_on_the_sphere(p: float, beyond: float) -> None:
-    """The multiplier is 0 up to rounding: the step is finite, inside and optimal to rounding, at any scale."""
+    """The multiplier is 0 up to rounding: the step is finite, inside and optimal up to rounding, at any scale."""
     rng = np.random.default_rng(0)
     for _ in range(100):
         radius, weight = 10.0 ** rng.uniform(-12, 12), 10.0 ** rng.uniform(-20, 25)

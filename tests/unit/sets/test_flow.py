@@ -44,7 +44,7 @@ def test_one_path_and_parallel_edges() -> None:
 
 
 def test_paths_beyond_the_range_of_floats() -> None:
-    """2^2000 paths: they are counted in whole numbers."""
+    """2^2000 paths are counted as integers."""
     edges = [(k, k + 1) for k in range(2000) for _ in range(2)]
     F = FlowPolytope(edges, 0, 2000)
     np.testing.assert_array_equal(F.start(), np.full(4000, 0.5))

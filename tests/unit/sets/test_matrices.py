@@ -1,4 +1,4 @@
-"""Nuclear ball, spectrahedron and Birkhoff polytope, by hand and by other means."""
+"""Nuclear ball, spectrahedron and Birkhoff polytope, by hand and by independent methods."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_nuclear_ball_by_hand() -> None:
 
 
 def test_nuclear_ball_in_hindsight(rng: np.random.Generator) -> None:
-    """No diagonal beats a constant: N counts the largest weight alone."""
+    """No diagonal beats a multiple of I: N depends on the largest weight alone."""
     F, G = NuclearBall(2, 3, 1.5), rng.exponential(size=6)
     const, diagonal = (best_bound(F, family, G) for family in ("const", "diagonal"))
     assert diagonal.value == const.value == pytest.approx(3.0 * math.sqrt(2 * G.sum()))
@@ -66,7 +66,7 @@ def test_birkhoff_by_hand(rng: np.random.Generator) -> None:
 
 
 def test_the_best_matrix_in_hindsight(rng: np.random.Generator) -> None:
-    """Linear losses on every set; others where the set has a conic form."""
+    """Linear losses on every set; other losses if the set has a conic form."""
     F = NuclearBall(2, 2)
     rows = rng.normal(size=(5, 4))
     best = best_in_hindsight(F, rows)
@@ -78,7 +78,7 @@ def test_the_best_matrix_in_hindsight(rng: np.random.Generator) -> None:
 
 
 def test_scaling_is_exact() -> None:
-    """FTPRL does not see the unit of the losses."""
+    """FTPRL does not depend on the unit of the losses."""
     rows = np.random.default_rng(0).normal(size=(20, 4))
     plays = [play(FTPRL(Spectrahedron(2), CoordinateConstant()), 2.0**k * rows).x for k in (-30, 0, 30)]
     np.testing.assert_array_equal(plays[0], plays[1])

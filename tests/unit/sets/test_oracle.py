@@ -1,4 +1,4 @@
-"""A set of which only `dim` and `vertex` are written."""
+"""A set that defines only `dim` and `vertex`."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from ftprl.sets import OracleSet
 
 
 class Hull(OracleSet):
-    """The hull of the points."""
+    """The convex hull of the points."""
 
     def __init__(self, points: list[list[float]]) -> None:
         self.points = np.array(points)
@@ -50,7 +50,7 @@ def test_a_game(scheme: CoordinateConstant | Full) -> None:
 
 
 def test_the_gap_counts_when_steps_are_cut_short() -> None:
-    """With one vertex in a step the plays are poor; the receipt says so, and its bounds still hold."""
+    """With one vertex per step the plays are poor; the certificate reports the gaps, and its bounds still hold."""
 
     class Hasty(Hull):
         max_steps = 1

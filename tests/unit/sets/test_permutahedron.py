@@ -21,7 +21,7 @@ def test_by_hand() -> None:
 
 
 def test_no_digit_is_lost_far_away() -> None:
-    """Slopes of 1e12 with differences below 1: the ranks keep theirs."""
+    """Slopes of 1e12 with differences below 1 keep their ranks."""
     F = Permutahedron(3)
     x = F.argmin(np.array(1.0), -(2.0**40 + np.array([0.0, 0.25, 0.5])), F.start())
     np.testing.assert_allclose(x, [1.75, 2.0, 2.25], atol=1e-14)

@@ -129,7 +129,7 @@ def test_halfspace_vertex() -> None:
 def test_halfspace_argmin() -> None:
     F = Halfspace([1.0, 1.0], 1.0)
     np.testing.assert_allclose(F.argmin(np.array(1.0), np.array([-2.0, -1.0]), F.start()), [1.0, 0.0])
-    # With a direction that has no weight, moving along it is free.
+    # Moving along a direction without weight is free.
     x = F.argmin(np.array([1.0, 0.0]), np.array([-2.0, 0.0]), np.array([0.0, 5.0]))
     np.testing.assert_allclose(x, [2.0, -1.0])
     with pytest.raises(InvalidInput, match=r"range of H.*; bound"):

@@ -58,7 +58,7 @@ def test_argmin_by_hand() -> None:
     F = Simplex(3)
     x = F.argmin(np.array(1.0), -np.array([0.6, 0.5, -1.0]), F.start())
     np.testing.assert_allclose(x, [0.55, 0.45, 0.0], atol=1e-15)
-    # A lump without weight takes what is left over.
+    # A coordinate without weight takes the remaining total.
     x = F.argmin(np.array([1.0, 1.0, 0.0]), np.array([-0.3, -0.1, 0.0]), F.start())
     np.testing.assert_allclose(x, [0.3, 0.1, 0.6], atol=1e-15)
 
@@ -100,7 +100,7 @@ def test_repr() -> None:
 
 @pytest.mark.parametrize("share", [1.0, 1.0000001, 1.3, 2.0, 5.0])
 def test_capped_gap_is_that_of_the_best_shares(share: float, rng: np.random.Generator) -> None:
-    """slope·(x - u), u filled up from the smallest slope on, at any scale and also where nothing can move."""
+    """slope·(x - u) with u filled up from the smallest slope on, at any scale and also if no coordinate can move."""
     for _ in range(100):
         n, scale = int(rng.integers(1, 9)), 10.0 ** rng.uniform(-6, 6)
         F = CappedSimplex(n, share * scale / n, scale)

@@ -137,7 +137,7 @@ def test_reprs() -> None:
 
 @pytest.mark.parametrize("scheme", [Diagonal(), CoordinateConstant(), Full()], ids=lambda s: type(s).__name__)
 def test_a_set_of_ones_own(scheme: Diagonal, disc: type, rng: np.random.Generator) -> None:
-    """Five methods are enough to play, and the certificate's chain holds."""
+    """Five methods suffice to play, and the certificate's chain holds."""
     game = Game(FTPRL(disc(), scheme))
     twin = Game(FTPRL(L2Ball(2), scheme))
     for g in rng.normal(size=(20, 2)):

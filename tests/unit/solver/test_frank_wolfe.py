@@ -17,7 +17,7 @@ def test_a_corner_an_edge_and_the_inside() -> None:
 
 @pytest.mark.parametrize("rank", [1, 3, 6])
 def test_a_singular_matrix(rank: int, rng: np.random.Generator) -> None:
-    """Directions that H does not see are followed to the end."""
+    """Directions in which H is 0 are followed to the end."""
     box, B = Box(-1, 1, dim=6), rng.normal(size=(6, rank))
     z = rng.normal(size=6)
     actual = minimise_by_vertices(box.vertex, B @ B.T, z, np.zeros(6), 50.0, 200)

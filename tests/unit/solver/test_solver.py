@@ -15,7 +15,7 @@ def value(H: np.ndarray, z: np.ndarray, x: np.ndarray) -> float:
 
 
 def member(conic: Conic, x: np.ndarray) -> bool:
-    """Membership of x, without auxiliary variables, read off the rows and cones."""
+    """Check membership of x, without auxiliary variables, by the rows and cones."""
     linear = np.all(conic.C @ x <= conic.d + 1e-9) and np.all(np.abs(conic.A @ x - conic.b) <= 1e-9)
     heads = [h - G @ x for G, h in conic.soc]
     return bool(linear and all(s[0] >= np.linalg.norm(s[1:]) - 1e-9 for s in heads))
@@ -77,7 +77,7 @@ def test_gap_is_an_upper_bound(name: str) -> None:
 
 
 def test_gap_of_a_bad_pair_is_large() -> None:
-    """The reported gap is about the returned point: with keep-near it stays a bound."""
+    """The reported gap belongs to the returned point: with keep-near it stays a bound."""
     F, z = Box(-1, 1, dim=2), np.array([-1.0, 0.0])
     actual = minimise_conic(F, np.diag([1.0, 0.0]), z, np.array([0.0, 0.7]))
     np.testing.assert_allclose(actual.x, [1.0, 0.7], atol=1e-9)
@@ -96,7 +96,7 @@ def test_near_is_kept_where_a_singular_matrix_does_not_look(near: list[float]) -
 
 
 def test_near_is_left_as_little_as_needed() -> None:
-    """Where staying is not feasible the answer still minimises and is in F."""
+    """If staying at `near` is not feasible, the answer still minimises and is in F."""
     F = L2Ball(2)
     x = minimise_conic(F, np.diag([1.0, 0.0]), np.array([-0.9, 0.0]), np.array([0.0, 1.0])).x
     assert F.contains(x)

@@ -22,20 +22,20 @@ def _random(rng: Rng, n: int) -> Made:
 
 
 def _thin(rng: Rng, n: int) -> Made:
-    """Sides from 1e-9 to 1e3."""
+    """A set with sides from 1e-9 to 1e3."""
     C, d, _, _ = _random(rng, n)
     return C / 10.0 ** rng.uniform(-9, 3, n), d, None, None
 
 
 def _needle(rng: Rng, n: int) -> Made:
-    """Thin in directions of its own, over four decades."""
+    """A set that is thin along rotated directions, over four decades."""
     C, d, _, _ = _random(rng, n)
     turn = np.linalg.qr(rng.normal(size=(n, n)))[0]
     return C @ (turn / 10.0 ** rng.uniform(-2, 2, n)[:, None]), d, None, None
 
 
 def _degenerate(rng: Rng, n: int) -> Made:
-    """Many more than n rows meet in every corner, and some are repeated."""
+    """A set in which many more than n rows meet in every corner, some of them repeated."""
     V = rng.integers(-1, 2, size=(3 * n, n)).astype(float)
     V = V[np.abs(V).sum(axis=1) > 0]
     d = np.concatenate((np.abs(V).sum(axis=1), 2 * np.abs(V[:5]).sum(axis=1), np.ones(2 * n)))
@@ -43,7 +43,7 @@ def _degenerate(rng: Rng, n: int) -> Made:
 
 
 def _hypersimplex(rng: Rng, n: int) -> Made:
-    """0 <= x <= 1 and a sum: every corner is degenerate."""
+    """The set 0 <= x <= 1 with a fixed sum, in which every corner is degenerate."""
     C = np.vstack((np.eye(n), -np.eye(n)))
     return C, np.repeat([1.0, 0.0], n), np.ones((1, n)), np.array([float(n // 2)])
 
@@ -66,7 +66,7 @@ KINDS: dict[str, Callable[[Rng, int], Made]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_walks_agree_with_a_program_for_each_end(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each end from HiGHS, its multipliers' gap included: the walks' ends are the same up to those gaps, or inside."""
+    """Ends by walks equal HiGHS's up to the multipliers' gaps, or lie inside."""
     rng = np.random.default_rng(seed)
     P = Polytope(*KINDS[kind](rng, int(rng.integers(10, 22))))
     conic = P.conic()
@@ -82,7 +82,7 @@ def test_walks_agree_with_a_program_for_each_end(kind: str, seed: int, monkeypat
 
 
 def _exact_solution(rows: np.ndarray, right: np.ndarray) -> list[Fraction]:
-    """The solution of rows·x = right in rational numbers."""
+    """Return the solution of rows·x = right in rational numbers."""
     n = len(right)
     M = [[Fraction(v) for v in (*row, b)] for row, b in zip(rows.tolist(), right.tolist(), strict=True)]
     for c in range(n):
@@ -98,7 +98,7 @@ def _exact_solution(rows: np.ndarray, right: np.ndarray) -> list[Fraction]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_ends_of_a_needle_are_proved(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In rational numbers: the reported range contains the point where the rows of an end meet, and is hardly wider."""
+    """The reported range contains the exact point where the rows of an end meet, and is hardly wider."""
     arrived: dict[tuple[int, float], np.ndarray] = {}
     right = simplex.Corners.solve_end
 
@@ -119,7 +119,7 @@ def test_ends_of_a_needle_are_proved(seed: int, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_unbounded_side_is_infinite() -> None:
-    """A walk that meets no row is no end: HiGHS finds none either, and the others are still found."""
+    """A walk that meets no row finds no end; HiGHS finds none either, and other ends are still found."""
     n = 12
     C = np.vstack((-np.eye(n), np.eye(n)[1:]))
     low, high = axis_bounds(Polytope(C, np.ones(2 * n - 1)).conic())
@@ -129,7 +129,7 @@ def test_an_unbounded_side_is_infinite() -> None:
 
 
 def test_a_walk_that_is_given_up_goes_to_highs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one pivot allowed nearly all walks are lost, and with bases inverted at every pivot none: same ends."""
+    """With one pivot nearly all walks fail, and with a new inverse at every pivot none: the ends are equal."""
     conic = Polytope(*_random(np.random.default_rng(5), 12)).conic()
     low, high = axis_bounds(conic)
     for name, value in (("_PIVOTS", 0), ("_FRESH", 1)):

@@ -1,4 +1,4 @@
-"""A run that does worse than its baseline says so: in its last line, in --json, in its events and in its report."""
+"""A run worse than its baseline reports it: in its last line, in --json, in its events and in its report."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_last_line_warns(quiet: list[str], capsys: Capture) -> None:
     ("data", "options"), [("short.vw", BAD), ("good.vw", []), ("constant.vw", ["--loss", "gamma"])]
 )
 def test_a_short_or_a_good_run_does_not(data: str, options: list[str], capsys: Capture) -> None:
-    """Nor does one whose loss is above the baseline's by rounding alone: constant labels."""
+    """A loss above the baseline's by rounding alone (constant labels) is not reported."""
     assert run([*TRAIN, data, *options]) == 0
     out, err = capsys.readouterr()
     assert "is above the baseline" not in err

@@ -1,4 +1,4 @@
-"""`ftprl predict`: every row keeps its place, and `--append` writes the columns of the input with the prediction."""
+"""`ftprl predict`: every row keeps its position, and `--append` writes the input's columns with the prediction."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def as_csv(rows: list[list[str]], sep: str = ",") -> str:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A table with good and bad rows, and the model `m` of it."""
+    """Write a table with good and bad rows, and its model `m`."""
     rows = [HEADER, *GOOD, BAD[0], BAD[1], *GOOD * 5, BAD[2], GOOD[1], BAD[0]]
     (tmp_path / "d.csv").write_text(as_csv(rows))
     train(tmp_path / "d.csv", label="y", numeric="x", bits=10, on_bad_row="skip", output=tmp_path / "m")
@@ -229,7 +229,7 @@ FIELDS = st.sampled_from(["a", "b c", 'q"q', "s,s", "n\nn", "", "é"])
     st.integers(0, 2),
 )
 def test_left_out_rows_are_where_they_are(rows: list[tuple[str, str, str]], block: int, threads: int) -> None:
-    """However the text is cut into blocks, and with any number of threads, against a list of all rows."""
+    """Positions of skipped rows equal those of a list of all rows, for any blocks and threads."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "d.csv")
         path.write_text(as_csv([["y", "c", "x"], *map(list, rows)]))
@@ -411,7 +411,7 @@ def test_compressed_predictions_are_the_plain_ones(tmp_path: Path, name: str, so
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "orc"])
 def test_files_of_columns_become_tables_that_are_read_back(tmp_path: Path, suffix: str) -> None:
-    """Also as TSV, which has no quotes: pyarrow's writer of CSV quotes every name."""
+    """Files of columns are also written as TSV, which has no quotes: pyarrow's writer of CSV quotes every name."""
     import pyarrow as pa
     from pyarrow import feather, orc
 

@@ -1,4 +1,4 @@
-"""A run shows its loss beside the baseline: of its first pass, of held-out rows, resumed or in one go."""
+"""A run prints its loss beside the baseline: of its first pass, of held-out rows, resumed or not."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def trained(log: Path, loss: str, **more: Any) -> ftprl.Run:
 
 
 def twins(log: Path, loss: str, holdout: int | None, passes: int | None = None) -> tuple[BaselineTwin, BaselineTwin]:
-    """The rows learned in the first pass and those held out, each predicted from the rows before it.
+    """Return twins of the rows learned in the first pass and of held-out rows, each predicted from earlier rows.
 
     With a number of passes, held-out rows are predicted from all rows of these passes.
     """
@@ -144,7 +144,7 @@ def test_squared_loss_has_its_rmse(log: Path, loss: str) -> None:
 
 @pytest.mark.parametrize("loss", ["poisson", "gamma"], indirect=True)
 def test_counts_and_amounts_have_their_deviance(log: Path, loss: str, tmp_path: Path, capfd: Any) -> None:
-    """As scikit-learn computes it, from the predictions of each row before it was learned."""
+    """D² of counts and amounts equals scikit-learn's, from progressive predictions."""
     metrics = pytest.importorskip("sklearn.metrics")
     run = trained(log, loss, predictions=tmp_path / "p.txt", output=tmp_path / "m")
     predicted = np.loadtxt(tmp_path / "p.txt")

@@ -26,7 +26,7 @@ ROWS = 3000
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A table with numbers, categories, text, weights and bad rows."""
+    """Write a table with numbers, categories, text, weights and bad rows."""
     rng = np.random.default_rng(2)
     lines = ["y,w,city,x,note"]
     for i in range(ROWS):
@@ -96,7 +96,7 @@ def test_receipts_and_checkpoints_of_a_cache(table: Path, tmp_path: Path) -> Non
 @settings(max_examples=30)
 @given(st.data())
 def test_batches_come_back_as_they_were(draw: st.DataObject) -> None:
-    """Rows of any shape, from any position on."""
+    """Rows of any shape are read back, from any position on."""
     values = st.floats(-1e6, 1e6, width=32).filter(bool)
     row = st.dictionaries(st.integers(0, 99), st.one_of(st.just(1.0), values), max_size=5)
     parts = draw.draw(st.lists(st.lists(row, min_size=1, max_size=6), min_size=1, max_size=4))
@@ -127,7 +127,7 @@ def entries(batch: Batch) -> list[tuple[list[int], list[float]]]:
 
 
 def numbered_rows(folder: Path, blocks: int = 12, rows: int = 50) -> tuple[Source, str]:
-    """Some batches as a source, and the path of their cache."""
+    """Return some batches as a source, and the path of their cache."""
     made = []
     for block in range(blocks):
         indices = np.arange(3 * rows, dtype=np.uint32) + block
@@ -163,7 +163,7 @@ def test_a_cache_that_became_shorter_is_reported(tmp_path: Path) -> None:
 @settings(max_examples=60)
 @given(st.data())
 def test_a_damaged_cache_is_written_anew_or_refused(draw: st.DataObject) -> None:
-    """Whatever byte changes: the rows are those of the data, or one line says that they are not."""
+    """If any byte of the cache changes, the rows are read from the data, or one line reports the difference."""
     with tempfile.TemporaryDirectory() as folder:
         source, name = numbered_rows(Path(folder), blocks=3, rows=4)
         wanted = [batch.indices.tolist() for batch in cached(source, name).batches()]

@@ -1,4 +1,4 @@
-"""Several classes from data to predictions: every format has the same classes, and the command line names them."""
+"""Several classes from data to predictions: every format has equal classes, and the command line names them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table(seed: int = 0) -> tuple[list[str], np.ndarray]:
 
 
 def write(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
-    """The same rows in every format: what to train on, and with which options."""
+    """Write the rows in every format; return the data and the options."""
     import pandas as pd
     import pyarrow.parquet as pq
 
@@ -164,7 +164,7 @@ def test_weights_of_rows_count_as_copies() -> None:
 
 
 def test_sorted_rare_and_late_classes_stay_near_the_baseline() -> None:
-    """Streams that nothing was tuned on: the loss stays below that of the class frequencies so far."""
+    """On streams without any tuning the loss stays below that of the class frequencies so far."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(3000, 5))
     y = (X @ rng.normal(size=(5, 4)) + rng.gumbel(size=(3000, 4))).argmax(axis=1)

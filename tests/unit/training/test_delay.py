@@ -27,7 +27,7 @@ DIM = 2**BITS
 
 
 def table(rows: int = ROWS, seed: int = 0) -> dict[str, list[Any]]:
-    """Columns with a label that depends on them, and a number to predict."""
+    """Return columns with a label that depends on them, and a number to predict."""
     rng = np.random.default_rng(seed)
     user, x = rng.integers(0, 12, rows), rng.normal(size=rows).round(3)
     score = 0.5 * (user % 3) - 0.7 + x
@@ -55,7 +55,7 @@ CHOSEN: dict[str, Any] = {**READING, "bits": BITS}
 
 
 def late_rows(rows: Batch, delay: int) -> list[tuple[Batch, int]]:
-    """One row at a time in the order of the protocol, those that are predicted with weight 0, and their numbers."""
+    """Return rows in the order of the protocol: predicted rows with weight 0, then learned ones, with their numbers."""
     ordered: list[tuple[Batch, int]] = []
     waiting: list[tuple[int, int]] = []
     single = [rows[r : r + 1] for r in range(len(rows))]

@@ -35,7 +35,7 @@ def command(*args: object) -> list[str]:
 
 
 def interrupt_at(rows: int, number: int = signal.SIGINT) -> Callable[[dict[str, Any]], None]:
-    """A listener that sends a signal to this process once so many rows have been read."""
+    """Return a listener that sends a signal to this process after a number of rows."""
     sent: list[int] = []
 
     def hear(event: dict[str, Any]) -> None:
@@ -120,7 +120,10 @@ def test_an_interrupt_when_the_log_has_just_been_made_is_that_of_a_run(
 
 
 def test_an_interrupt_at_any_time_prints_one_line(log: Path, tmp_path: Path) -> None:
-    """From the first import on. Before that Python itself has no handler of ours, which is not looked at."""
+    """An interrupt at any time from the first import on is handled.
+
+    Before that Python has no handler of ours.
+    """
     code = "import sys; from ftprl.cli import command, signals; signals.listen(); print(flush=True); command()"
     for delay in (0.0, 0.02, 0.05, 0.1, 0.2, 0.4):
         args = [sys.executable, "-c", code, "train", str(log), "-o", str(tmp_path / "m"), "-q", "--passes", "9"]
@@ -136,7 +139,7 @@ def test_an_interrupt_at_any_time_prints_one_line(log: Path, tmp_path: Path) -> 
 
 
 def test_a_signal_that_is_ignored_stays_ignored(log: Path, tmp_path: Path) -> None:
-    """As under nohup, or in a shell script with &: Ctrl-C of others does not end it."""
+    """A signal that is ignored at the start, as under nohup or in a shell script with &, stays ignored."""
     code = "import signal; signal.signal(2, signal.SIG_IGN); from ftprl.cli import command; command()"
     args = [sys.executable, "-c", code, "train", str(log), "-o", str(tmp_path / "m"), "-q", "--events"]
     with subprocess.Popen([*args, str(tmp_path / "e")]) as process:
@@ -228,14 +231,14 @@ def test_the_handler_of_the_program_is_used_and_put_back() -> None:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> Path:
-    """A folder that becomes too small for a checkpoint: by a limit on the size of files, in a process of its own."""
+    """Make a folder too small for a checkpoint by a limit on the size of files, in a separate process."""
     folder = tmp_path / "folder"
     folder.mkdir()
     return folder
 
 
 def test_a_full_disk_does_not_end_the_run(log: Path, locked: Path) -> None:
-    """With a limit below the size of the later checkpoints and of no other file: the first one stays."""
+    """With a limit below the size of the later checkpoints only, the first checkpoint stays."""
     whole, out, saved, events = locked.parent / "whole", locked / "m", locked / "c", locked / "e"
     train(log, bits=16, output=whole)
     script = (

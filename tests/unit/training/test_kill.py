@@ -1,4 +1,4 @@
-"""`kill -9` and SIGTERM at random moments: every finished model and its file of predictions have the same bytes.
+"""`kill -9` and SIGTERM at random moments: every finished model and its predictions have equal bytes.
 
 The long run, with its counts: `python -m pytest -n 0 -s -m slow tests/unit/training/test_kill.py`.
 """
@@ -33,7 +33,7 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 class Runs:
-    """Runs of `ftprl train` in a folder that are stopped again and again, until each ends by itself."""
+    """Runs of `ftprl train` in a folder that are stopped repeatedly, until each finishes."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.dice, self.counts = folder, random.Random(seed), Counter[str]()
@@ -49,7 +49,7 @@ class Runs:
         (folder / "whole.gz").unlink()
 
     def complete(self, kind: int, signals: list[int]) -> None:
-        """One run: take signals from a list while it lasts, and resume until the model is complete."""
+        """Run once with signals from a list, and resume until the model is complete."""
         for path in (self.model, self.checkpoint, self.events, self.predictions):
             path.unlink(missing_ok=True)
         while self.run(kind, signals) != 0:
@@ -60,7 +60,7 @@ class Runs:
         self.counts["finished, byte-identical"] += 1
 
     def run(self, kind: int, signals: list[int]) -> int:
-        """Start or resume the run, and send it the next signal; its exit code."""
+        """Start or resume the run, and send it the next signal; return its exit code."""
         sessions = self.sessions()
         with subprocess.Popen(self.command(kind), stderr=subprocess.PIPE, text=True) as process:
             seen = -1
@@ -83,7 +83,9 @@ class Runs:
         return [sys.executable, "-m", "ftprl", *map(str, [*args, *resume])]
 
     def waited(self, process: subprocess.Popen[str], sessions: int) -> bool:
-        """Wait for a moment to send a signal: mostly while it learns, sometimes while it starts; False if it ended."""
+        """Wait for a moment to send a signal, mostly during learning, sometimes at the start; False if the run
+        ended.
+        """
         if self.dice.random() < 0.1:
             time.sleep(self.dice.uniform(0.0, 0.5))
             return process.poll() is None
@@ -93,7 +95,7 @@ class Runs:
         return process.poll() is None
 
     def check(self, number: int, code: int, seen: int, errors: str) -> None:
-        """After a signal: what is lost is at most what came since it, or since the last checkpoint that was logged."""
+        """Check that a signal loses at most the rows since it, or since the last logged checkpoint."""
         kept = 0
         if self.checkpoint.exists():
             run = Model.load(self.checkpoint).checkpoint
@@ -142,7 +144,7 @@ def stop_often(folder: Path, kills: int, terms: int, seed: int) -> Counter[str]:
         kind += 1
     assert runs.counts["kills"] == kills
     assert runs.counts["SIGTERMs"] == terms
-    # Otherwise the signals came too early to say anything.
+    # Otherwise the signals came too early to test anything.
     assert runs.counts["kills with a checkpoint to resume"] >= kills // 4
     assert runs.counts["SIGTERMs that saved every row"] >= terms // 2
     return runs.counts

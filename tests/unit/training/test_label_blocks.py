@@ -1,4 +1,4 @@
-"""Rows sorted by class: found whatever the batches are, and reported by `train`."""
+"""Rows sorted by class are detected for any batches, and reported by `train`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ftprl.training.label_blocks import LabelBlocks
 
 
 def _are_sorted(labels: np.ndarray) -> bool:
-    """Whether the labels are sorted, seen in one batch."""
+    """Return True if the labels of one batch are sorted."""
     blocks = LabelBlocks()
     blocks.see(labels)
     return blocks.are_sorted

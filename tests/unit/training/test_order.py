@@ -1,4 +1,4 @@
-"""The order of rows: a random one that depends on nothing but a seed, and what is said of the saved model."""
+"""The random order of rows, which depends only on a seed, and the checks of the saved model."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from oracles import order_twin
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 
-# ---- the plan ----
+# ---- the plan of the order ----
 
 
 def test_keys_are_splitmix64() -> None:
-    """The first numbers of the generator that starts at 0, as its author printed them."""
+    """The first numbers of the generator started at 0, as its author published them."""
     known = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F, 0xF88BB8A8724C81EC, 0x1B39896A51A8749B]
     assert order_keys(0, 0, 5).tolist() == known == [order_twin.key(0, t) for t in range(5)]
     for seed in (1, 12345, 2**64 - 1):
@@ -44,7 +44,7 @@ def test_keys_are_splitmix64() -> None:
 def _learned(
     rows: int, waiting: int, seed: int, sizes: NDArray[np.int64], most: int, cuts: Iterator[int]
 ) -> tuple[list[int], dict[str, int], list[int], int]:
-    """The order of the rows of the core, where its stages begin, the checked rows, and the most rows that waited."""
+    """Return the core's order of rows, the starts of its stages, the checked rows, and the most rows that waited."""
     order = RowOrder(seed, waiting, most, False)
     learned: list[int] = []
     starts: dict[str, int] = {}
@@ -109,7 +109,7 @@ def test_rows_are_learned_as_the_plan_says(rows: int, waiting: int) -> None:
     st.lists(st.integers(1, 200), min_size=1, max_size=5),
 )
 def test_neither_batches_nor_memory_can_be_seen(rows: int, waiting: int, seed: int, most: int, cuts: list[int]) -> None:
-    """A limit of bytes counts as one of rows does."""
+    """A limit in bytes counts as one in rows does."""
     sizes = (np.arange(rows) * 7) % 13
     endless = (cut for _ in range(10**6) for cut in cuts)
     learned, _, _, _ = _learned(rows, waiting, seed, sizes, most, endless)
@@ -131,7 +131,7 @@ def test_the_last_quarter_is_a_random_draw_and_that_of_a_plain_shuffle() -> None
 
 
 def _sorted_rows(rows: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rows whose label depends on one of five numbers, sorted by label."""
+    """Return rows whose label depends on one of five numbers, sorted by label."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 5))
     y = (rng.random(rows) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(float)
@@ -160,7 +160,7 @@ def test_rows_sorted_by_label_make_a_model_as_good_as_shuffled_ones(waiting: int
 
 
 def test_settings_that_do_not_count_change_no_bit(tmp_path: Path) -> None:
-    """Threads, files and batches; the seed and the limit do."""
+    """Threads, files and batches do not change the order; the seed and the limit do."""
     X, y = _sorted_rows(5000)
     lines = [",".join(map(str, [*row, int(label)])) + "\n" for row, label in zip(X, y, strict=True)]
     head = "a,b,c,d,e,y\n"
@@ -185,7 +185,7 @@ def test_settings_that_do_not_count_change_no_bit(tmp_path: Path) -> None:
 def test_an_interrupted_run_goes_on_to_the_same_bytes(
     tmp_path: Path, waiting: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With rows waiting: the data of the pass is read again, and what was learned is passed over."""
+    """A run interrupted with rows waiting reads the data of the pass again and skips learned rows."""
     X, y = _sorted_rows(3000)
     lines = [",".join(map(str, [*row, int(label)])) + "\n" for row, label in zip(X, y, strict=True)]
     file = tmp_path / "rows.csv"
@@ -210,7 +210,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(
 @pytest.mark.parametrize("order", ["random", "given"])
 @pytest.mark.parametrize("refused", [[1499], [0, 700, 1498, 1499]])
 def test_rows_that_are_refused_are_counted_once(tmp_path: Path, order: str, refused: list[int]) -> None:
-    """Also those at the end of a batch, behind the last row that waits, when the run is resumed."""
+    """Refused rows also count at the end of a batch, after the last waiting row, if the run is resumed."""
     X, y = _sorted_rows(1500)
     X[refused, 1] = np.nan
     settings: dict[str, Any] = {"on_bad_row": "skip", "order": order, "waiting": 400}
@@ -233,7 +233,7 @@ def test_rows_that_are_refused_are_counted_once(tmp_path: Path, order: str, refu
 @pytest.mark.parametrize("waiting", [100_000, 300])
 @pytest.mark.parametrize("sizes", [(700, 700), (700, 1 << 20), (1 << 20, 700)], ids=str)
 def test_a_resumed_run_counts_refused_rows_and_names_once(tmp_path: Path, waiting: int, sizes: tuple[int, int]) -> None:
-    """Also if it cuts the data elsewhere, or if the last row that was read is refused."""
+    """Counts are also right if a resumed run cuts the data differently, or if the last row was refused."""
     file = tmp_path / "counts.vw"
     bad = (5, 999, 1777, 2998, 2999)
     file.write_text("".join(f"{-7 if i in bad else i % 4} | a{i % 7} b{i % 11} c{i}\n" for i in range(3000)))
@@ -278,11 +278,11 @@ def test_rows_are_written_and_wait_for_labels_in_their_own_order(tmp_path: Path)
         assert "order" in refused.value.options
 
 
-# ---- what is said of the saved model ----
+# ---- checks of the saved model ----
 
 
 def _drifting(rows: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rows whose level follows a slow wave, which their features do not show."""
+    """Return rows whose level follows a slow wave, which their features do not show."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(rows, 3))
     level = 3 * np.sin(np.arange(rows) / rows * 4.5)
@@ -316,7 +316,7 @@ def test_more_rows_than_wait_are_said_to_be_drawn() -> None:
 
 
 def test_random_rows_raise_no_alarm() -> None:
-    """At 4 standard errors two chances in 100,000 a run; three at 3 for the other alarm."""
+    """At 4 standard errors there are two chances in 100,000 per run; three at 3 for the other alarm."""
     rng = np.random.default_rng(0)
     for seed in range(30):
         X = rng.normal(size=(1500, 3))
@@ -375,7 +375,7 @@ def test_a_short_run_after_a_long_one_keeps_its_warnings(tmp_path: Path) -> None
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared data is not here")
 def test_a_model_of_electricity_prices_is_better_than_guessing(tmp_path: Path) -> None:
-    """In the order of time, the saved model had a log loss of 1.43 while the run showed 0.20."""
+    """In the order of time, the saved model had a log loss of 1.43 while the run reported 0.20."""
     rows = np.genfromtxt(SHARED / "elec.csv.gz", delimiter=",", skip_header=1)
     first = int(0.8 * len(rows))
     with pytest.warns(FtprlWarning, match="the data change along the file"):
@@ -449,7 +449,7 @@ def test_refused_rows_are_counted_once_if_all_rows_still_wait(tmp_path: Path) ->
 
 
 def test_the_sample_has_a_limit_of_features(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With as many rows as there is room for, whatever the batches; `verify` keeps the same."""
+    """The sample has as many rows as there is room for, for any batches; `verify` keeps the same limit."""
     rng = np.random.default_rng(1)
     sizes = rng.integers(0, 30, 3000)
     indptr = np.append(0, np.cumsum(sizes))
@@ -499,7 +499,7 @@ def test_intervals_begin_anew_when_the_order_of_the_rows_changes(tmp_path: Path)
 
 
 def test_the_interval_of_counts_leaves_out_what_no_prediction_can_change() -> None:
-    """Of the loss of the last rows above the least possible, which alone has to do with the model."""
+    """The interval is of the last rows' loss above the least possible one, which alone depends on the model."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(3000, 2))
     y = rng.poisson(np.exp(3.0 + X[:, 0])).astype(float)

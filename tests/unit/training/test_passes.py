@@ -1,5 +1,4 @@
-"""Several passes: the mixture learns nothing from rows it has seen, held-out rows decide how many passes are best, and
-in the end all rows are learned in so many."""
+"""Several passes: the mixture learns nothing from known rows, held-out rows choose the number, all rows are learned."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ MIXTURE = ("mixture.w", "mixture.totals", "newton_A.u", "newton_A.P", "newton_D.
 
 
 def text(path: Path, rows: int, seed: int, noise: float, unique: int = 3) -> Path:
-    """Rows with one word that decides the label, up to noise, and words that no other row has, to memorise it by."""
+    """Return rows with one informative word, up to noise, and unique words by which rows can be memorised."""
     rng, lines = np.random.default_rng(seed), []
     for i in range(rows):
         word = rng.integers(0, 40)
@@ -85,7 +84,7 @@ def test_held_out_rows_weigh_the_experts_by_bayes_rule(log: Path) -> None:
         lost[j] = np.logaddexp(0.0, -last.y * one.score(last))
     prior = np.exp(-0.01 * (engine.state["totals"] - engine.state["totals"].min()))
     prior /= prior.sum()
-    # Ten hypotheses: each expert, and the mixture of the first pass, each as likely as all experts.
+    # Ten hypotheses: each expert, and the mixture of the first pass, which has the weight of all experts.
     priors = np.append(0.5 * prior, 0.5)
     chances = priors * np.exp(-np.append(lost.sum(axis=1), -np.log(mixture @ np.exp(-lost)).sum()))
     posterior = chances / chances.sum()
@@ -238,7 +237,7 @@ def test_a_receipt_is_for_all_passes_as_one_stream(log: Path) -> None:
 
 
 def stop_at(count: int) -> Callable[[dict[str, Any]], None]:
-    """A listener that stops a run at one of its checkpoints."""
+    """Return a listener that stops a run at one of its checkpoints."""
     left = [count]
 
     def hear(event: dict[str, Any]) -> None:
@@ -286,7 +285,7 @@ def test_the_command_reports_it(log: Path, tmp_path: Path, capsys: pytest.Captur
 def test_rows_that_were_learned_before_are_no_predictions(
     order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Coin flips with features of their own, ten passes: nowhere is the run said to be better than guessing."""
+    """Coin flips with unique features, ten passes: the run is nowhere reported as better than guessing."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     rows = [f"{rng.integers(2)},{','.join(f'v{k}' for k in rng.integers(0, 3000, 4))}\n" for _ in range(1500)]
@@ -326,7 +325,7 @@ def test_rows_that_were_learned_before_are_no_predictions(
 def test_a_receipt_states_the_losses_of_the_first_pass(
     order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are verified, those of all runs of a model, and the answer comes from them."""
+    """The losses in receipts are verified over all runs of a model, and the answer uses them."""
     monkeypatch.chdir(tmp_path)
     data.clicks.generate(300, seed=1, path="a.vw")
     data.clicks.generate(200, seed=2, path="b.vw")

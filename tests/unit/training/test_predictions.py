@@ -1,4 +1,4 @@
-"""`train --predictions`: what was predicted for each row before it was learned, in the order of the rows."""
+"""`train --predictions`: the prediction of each row before it was learned, in the order of the rows."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ROWS = 2500
 
 
 class Killed(Exception):
-    """Stands for a process that is no more."""
+    """Stands for a killed process."""
 
 
 def rows_of(path: Path, *, bad: bool = False, tags: bool = False, rows: int = ROWS, values: bool = True) -> Path:
-    """VW text; with `bad` some rows cannot be read, and some have a label that cannot be learned."""
+    """Return VW text; with `bad` some rows cannot be read, and some have a label that cannot be learned."""
     rng = np.random.default_rng(3)
     lines = []
     for i in range(rows):
@@ -50,7 +50,7 @@ def rows_of(path: Path, *, bad: bool = False, tags: bool = False, rows: int = RO
 
 
 def one_by_one(log: Path, **spec: Any) -> list[float]:
-    """The slow twin: score a row, then learn it."""
+    """Score each row, then learn it: the slow twin."""
     engine, actual = Engine(Spec(**spec)), []
     for batch in data.open(log, dim=spec["dim"]).batches():
         for one in batch.cut(1):
@@ -194,7 +194,10 @@ def test_standard_output(tmp_path: Path, capfdbinary: Any, monkeypatch: pytest.M
     st.integers(0, 3),
 )
 def test_lines_keep_their_places(gaps: list[int], cuts: list[int], refused: set[int], start: int) -> None:
-    """Against the obvious: a list of all rows. `gaps[i]` rows are left out before row i, the last ones at the end."""
+    """Lines keep their positions, compared with a list of all rows.
+
+    `gaps[i]` rows are left out before row i, the last ones at the end.
+    """
     rows = len(gaps) - 1
     start = min(start, rows)
     wanted = []
@@ -229,7 +232,7 @@ def test_compressed_bytes_do_not_depend_on_how_they_are_written(parts: list[byte
 
 @pytest.mark.parametrize("more", [[], ["--checkpoint", "c"]])
 def test_a_full_disk_names_the_file_of_predictions(tmp_path: Path, more: list[str]) -> None:
-    """And leaves nothing behind: neither the predictions nor the model."""
+    """A full disk leaves neither the predictions nor the model behind."""
     script = (
         "import resource, sys\n"
         "from ftprl.cli.app import run\n"

@@ -1,4 +1,4 @@
-"""The rows at which something happens, and the rows that are held out or refused: by number, not by batch."""
+"""Rows at which an action is due, held-out and refused rows: by number, not by batch."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_refused_rows_are_left_out_and_counted() -> None:
 
 
 def test_rows_before_a_refused_one_may_be_refused_as_well() -> None:
-    """Some checks look at all rows before others do, and then the first refusal is not of the first bad row."""
+    """Some checks read all rows before others do; then the first refusal is not of the first bad row."""
     bad_labels, bad_values = [2, 8], [0, 5]
 
     def work(batch: Batch) -> list[int]:

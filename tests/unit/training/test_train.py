@@ -1,4 +1,4 @@
-"""A run: the same bytes however it is cut, killed or continued; what it tells; what it refuses."""
+"""A run: equal bytes for any batches, kills and continuations; its output; its errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = 3000
 
 
 class Killed(Exception):
-    """Stands for a process that is no more."""
+    """Stands for a killed process."""
 
 
 def clicks(rows: int = ROWS, seed: int = 5, *, bad: bool = False) -> bytes:
@@ -164,7 +164,7 @@ def test_a_killed_run_ends_in_the_same_bytes(tmp_path: Path, every: int, packed:
 
 
 def test_a_checkpoint_by_the_clock(log: Path, tmp_path: Path) -> None:
-    """It is written between two batches, and leaves no trace in the model."""
+    """A checkpoint by the clock is written between two batches and does not change the model."""
     source = data.open(log, dim=1024, block_size=2000)
     options: dict[str, Any] = {"checkpoint": tmp_path / "c", "every": "0.0001s"}
     whole = train(source, output=tmp_path / "whole", **options)
@@ -178,7 +178,7 @@ def test_a_checkpoint_by_the_clock(log: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_goes_on_with_more_data(tmp_path: Path) -> None:
-    """In the order of the data it ends in the bytes of one run over all rows."""
+    """In the order of the data, two runs give the bytes of one run over all rows."""
     for name, seed in (("a.vw", 1), ("b.vw", 2)):
         (tmp_path / name).write_bytes(clicks(501, seed))
     both = [tmp_path / "a.vw", tmp_path / "b.vw"]
@@ -190,7 +190,7 @@ def test_a_model_goes_on_with_more_data(tmp_path: Path) -> None:
 
 
 def test_a_table_goes_on_as_it_was_read(tmp_path: Path) -> None:
-    """Kinds of columns and the rule of the labels come from the model, and may be said again."""
+    """Kinds of columns and the rule of the labels come from the model, and may be repeated as options."""
     rows = [f"{'yes' if i % 3 else 'no'};{i};{'red' if i % 2 else 'blue'};{i % 5}" for i in range(400)]
     (tmp_path / "a.csv").write_text("y;n;colour;k\n" + "\n".join(rows[:200]) + "\n")
     (tmp_path / "b.csv").write_text("y;n;colour;k\n" + "\n".join(rows[200:]) + "\n")
@@ -206,7 +206,7 @@ def test_a_table_goes_on_as_it_was_read(tmp_path: Path) -> None:
 
 
 def test_predictions_of_files(tmp_path: Path) -> None:
-    """A model reads other files as its own were read; labels may be missing or anything."""
+    """A model reads other files as its own were read; labels may be missing or arbitrary."""
     (tmp_path / "a.csv").write_text("y,n,c\n" + "\n".join(f"{i % 2},{i},v{i % 7}" for i in range(100)) + "\n")
     model = train(tmp_path / "a.csv", label="y", **small()).model
     (tmp_path / "b.csv").write_text("c,n\n" + "\n".join(f"v{i % 7},{i}" for i in range(100)) + "\n")
@@ -239,7 +239,7 @@ def test_events_are_logged_at_row_numbers(log: Path, tmp_path: Path) -> None:
     assert len(result) == len(run.events)
     for event in result:
         assert event["seconds"] >= 0
-    # A resumed run adds to the file.
+    # A resumed run appends to the file.
     with pytest.raises(Killed):
         train(log, events=tmp_path / "f", listener=killed_after(2, "checkpoint"), checkpoint=tmp_path / "c", every=1000)
     train(log, events=tmp_path / "f", resume=tmp_path / "c")
@@ -353,7 +353,7 @@ def test_a_bad_row_leaves_the_old_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["given", "random"])
 def test_rows_that_cannot_be_learned_can_be_left_out(tmp_path: Path, order: str) -> None:
-    """A label outside the loss's domain is found by the learner, not by the reader."""
+    """A label outside the loss's domain is refused by the learner, not by the reader."""
     path = tmp_path / "log.vw"
     path.write_text("".join(f"{-1 if i % 10 == 4 else i % 3} | a{i % 7}\n" for i in range(100)))
     with pytest.raises(InvalidInput, match=r"log\.vw:5: a label needs to be from 0 to 1e30 for this loss, got -1"):
@@ -368,7 +368,7 @@ def test_rows_that_cannot_be_learned_can_be_left_out(tmp_path: Path, order: str)
 
 
 def test_gamma_has_everything_that_other_losses_have(tmp_path: Path) -> None:
-    """Training, predictions, a receipt that is confirmed; a label that is not above 0 is refused by its row."""
+    """Gamma loss supports training, predictions and receipts; a label that is not positive is refused by its row."""
     rng = np.random.default_rng(5)
     means = np.exp(rng.normal(size=5))
     rows = [(int(i), float(rng.gamma(3.0, means[i] / 3.0))) for i in rng.integers(0, 5, size=3000)]
@@ -433,7 +433,7 @@ def test_a_source_says_how_it_is_read(log: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
 def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
-    """Scales leave at a power of two of the rows learned; checkpoints before and behind lead to the same bytes."""
+    """Scales are dropped at a power of two of the rows learned; checkpoints before and after give equal bytes."""
     monkeypatch.setattr("ftprl.linear.mixture.FIRST_ROW", 2048)
     monkeypatch.setattr("ftprl.linear.mixture.TOLERANCE", 1.5)
     path = tmp_path / "log.vw"
@@ -464,7 +464,7 @@ def test_a_label_outside_the_domain_of_a_loss_is_named_by_its_line(tmp_path: Pat
 
 
 def test_data_that_a_model_has_learned_is_pointed_out(tmp_path: Path) -> None:
-    """By the digests that it keeps for a receipt, whatever the file is called now."""
+    """Learned data is recognised by the digests that a receipt keeps, whatever the file's name."""
     for name, seed in (("a.vw", 1), ("b.vw", 2)):
         (tmp_path / name).write_bytes(clicks(300, seed))
     (tmp_path / "again.vw").write_bytes((tmp_path / "a.vw").read_bytes())
