@@ -16,9 +16,12 @@ constexpr std::int64_t FIRST_CHANGE = 8;
 
 double Regression::project(const double* x, int n, double* Px) const {
     double terms[MOST_INPUTS];
-    std::fill(Px, Px + n, 0.0);
-    for (int j = 0; j < n; ++j) {
-        for (int i = 0; i < n; ++i) Px[i] += entry(j, i) * x[j];
+    for (int i = 0; i < n; ++i) {
+        const int own = std::min(i / 4 * 4 + 4, n);  // added up one by one, the others in fours
+        Px[i] = 0.0;
+        for (int j = 0; j < own; ++j) Px[i] += entry(j, i) * x[j];
+        for (int j = own; j < n; ++j) terms[j - own] = entry(i, j) * x[j];
+        Px[i] += in_fours(terms, n - own);
     }
     for (int i = 0; i < n; ++i) terms[i] = x[i] * Px[i];
     return std::max(in_fours(terms, n), 0.0);
@@ -28,7 +31,7 @@ void Regression::step(const double* Px, int n, double pull, double b, double q) 
     const double d = 1.0 + b * q, along = pull / d, shrink = b / d;
     for (int i = 0; i < n; ++i) {
         u[i] -= along * Px[i];
-        for (int j = 0; j < n; ++j) entry(i, j) -= shrink * (Px[i] * Px[j]);
+        for (int j = 0; j < n; ++j) entry(i, j) -= (shrink * Px[std::min(i, j)]) * Px[std::max(i, j)];
     }
 }
 
