@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ftprl.linear import Engine, Spec
+from ftprl.linear.engine import learner_of
 from ftprl.receipt.replay import Replay
 from oracles.classes_twin import ClassesTwin
 from oracles.learner_twin import LearnerTwin
@@ -23,7 +24,9 @@ ONE_EACH = ("w", "totals", "octave", "without")  # arrays of the mixture with a 
 
 def engine_without_coin_input(spec: Spec) -> Engine:
     """Return an engine whose Newton experts do not see the score of the coin, as in the prototype."""
-    return Engine(spec, coin_input=False)
+    engine = Engine(spec)
+    engine._core = learner_of(spec, False, 0, spec.dim, coin_input=False)
+    return engine
 
 
 def arrays_of(engine: Engine) -> Arrays:

@@ -170,7 +170,7 @@ void Newtons::add_arrays(std::vector<NamedArray>& arrays, bool kinked, int used)
         if (kinked) arrays.push_back({name + ".loss", e.loss, 0, 2, 0});
         if (classes_ > 0 && e.kind->drift > 0.0) {
             arrays.push_back({name + ".bias", bias_.data(), 0, classes_, 0});
-            arrays.push_back({name + ".variance", variance_.data(), 0, classes_, 0});
+            arrays.push_back({name + ".var", variance_.data(), 0, classes_, 0});
         }
     }
     if (W_.empty()) return;

@@ -94,7 +94,7 @@ class Engine:
         self.receipt = receipt  # whether its sums are kept
         # Of an engine that only predicts: the few cells that it has, rising, and the core's numbers for them.
         self._slots, self._index = slots, None if slots is None else SlotIndex(slots)
-        self._core = _learner_of(spec, receipt, classes, self._cell_count)
+        self._core = learner_of(spec, receipt, classes, self._cell_count)
         self._baseline = Baseline(spec.loss, spec.tau, spec.classes)
         self.bounds = CellBounds(spec.bounds, spec.dim, spec.lower, spec.upper) if spec.bounds else None
         self._reading, self._changing = state_lock()
@@ -907,8 +907,11 @@ def _columns(ranges: Mapping[str, tuple[int, int]]) -> dict[str, slice | int]:
     return {name: slice(first, first + count) if count else first for name, (first, count) in ranges.items()}
 
 
-def _learner_of(spec: Spec, receipt: bool, classes: int, dim: int) -> Learner:
-    """Make a learner that has seen no row; OutOfMemory says what to change where its table does not fit."""
+def learner_of(spec: Spec, receipt: bool, classes: int, dim: int, *, coin_input: bool = True) -> Learner:
+    """Make a learner that has seen no row; OutOfMemory says what to change where its table does not fit.
+
+    `coin_input=False` hides the score of the coin from the Newton experts, to compare them with a reference.
+    """
     try:
         learner = Learner(
             dim,
@@ -916,6 +919,7 @@ def _learner_of(spec: Spec, receipt: bool, classes: int, dim: int) -> Learner:
             receipt=receipt,
             scales=spec.scales,
             boxed=bool(spec.bounds),
+            coin_input=coin_input,
             **{name: getattr(spec, name) for name in _CORE_OPTIONS},
         )
         for name in spec.dropped_experts:
@@ -936,4 +940,4 @@ def table_bytes(spec: Spec, receipt: bool) -> int:
     >>> table_bytes(Spec(dim=2**20, scale=0.1), receipt=False) == 2**20 * 16
     True
     """
-    return spec.dim * _learner_of(spec, receipt, 0, 1).slot_bytes
+    return spec.dim * learner_of(spec, receipt, 0, 1).slot_bytes

@@ -311,7 +311,7 @@ ARRAYS: Mapping[str, Rule] = {
     "newton_*.P": _inverse,
     "columns.Q": _inverse,
     "newton_*.loss": _nonnegative,
-    "newton_*.variance": _nonnegative,
+    "newton_*.var": _nonnegative,
     "*": _moderate,
 }
 MIXED = ("mixture.", "newton_", "columns.")  # how the arrays begin that rows of an earlier pass leave as they are
