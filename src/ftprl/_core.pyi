@@ -75,6 +75,13 @@ class Learner:
         first_row: int = 0,
         calibrated: bool = True,
     ) -> None: ...
+    def score_said(
+        self,
+        scores: NDArray[np.float64],
+        coin: NDArray[np.float64] | None,
+        columns: NDArray[np.float64] | None,
+        out: NDArray[np.float64],
+    ) -> None: ...
     def moves(
         self,
         indptr: NDArray[np.int64],

@@ -272,6 +272,26 @@ Totals Learner::learn_blocks(const Batch& batch, const RowOutputs& out) {
     return totals;
 }
 
+void Learner::score_said(std::int64_t rows, const double* scores, const double* coin, const double* columns,
+                         double* out) const {
+    RowFacts facts = facts_of_labels(options_.constants, labels_, rates_);
+    facts.y = NAN;
+    Block block = {};
+    block.to = rows;
+    block.stride = scales();
+    block.used = columns_ == nullptr ? 0 : columns_->used();
+    block.facts.assign(static_cast<std::size_t>(rows), facts);
+    Totals totals = {0.0, 0.0, 0};
+    const Roster roster = this->roster();
+    RowOutputs targets = {};
+    targets.scores = out;
+    MixPass pass = mix_pass(block, Batch{}, targets, roster, totals, false);
+    pass.scores = scores;
+    pass.coin = coin;
+    pass.columns = columns;
+    mix(pass, nullptr);
+}
+
 // Several threads may score at once: each has a block of its own.
 void Learner::score_rows(const Rows& given, double* scores) const {
     std::vector<std::uint32_t> cell_numbers;
