@@ -1,5 +1,5 @@
 // The baseline as Python sees it.
-#include "learn/baseline.hpp"
+#include "measure/baseline.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

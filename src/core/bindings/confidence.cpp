@@ -1,5 +1,5 @@
 // Confidence sequences as Python sees them.
-#include "learn/confidence.hpp"
+#include "measure/confidence.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -20,7 +20,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
-#include "learn/monitor.hpp"
+#include "measure/monitor.hpp"
 
 namespace nb = nanobind;
 

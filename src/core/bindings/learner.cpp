@@ -20,7 +20,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/learner.hpp"
-#include "learn/baseline.hpp"
+#include "measure/baseline.hpp"
 #include "learn/classes.hpp"
 #include "learn/learner.hpp"
 #include "learn/mixture.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bindings/bindings.hpp"
-#include "learn/baseline.hpp"
+#include "measure/baseline.hpp"
 #include "learn/learner.hpp"
 
 namespace nb = nanobind;

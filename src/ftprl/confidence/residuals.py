@@ -1,6 +1,6 @@
 """The residuals (label - prediction) of a regression run, of rows predicted before they were learned.
 
-The core keeps them in a fixed number of bins (src/core/learn/residuals.hpp), which follow the data; here they are
+The core keeps them in a fixed number of bins (src/core/measure/residuals.hpp), which follow the data; here they are
 made into what a report shows.
 """
 

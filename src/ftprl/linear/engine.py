@@ -29,7 +29,7 @@ from ftprl.linear.mixture import (
     window_of,
 )
 from ftprl.linear.refusal import RowRefused, refusal
-from ftprl.linear.spec import LIMIT, Spec
+from ftprl.linear.spec import Spec
 from ftprl.linear.totals import LossTotals, RegretSums, RoundingSums, RowSums
 from ftprl.losses import LOSSES
 from ftprl.options.checks import check_together
@@ -50,7 +50,6 @@ _CORE_OPTIONS = (
 )  # of a Spec, that the compiled learner takes by their names
 _SMALL_PAGE = 4096  # bytes of memory that one cell takes up at least
 _NOTHING = LossTotals(0.0, 0.0, 0)
-_ARRAY_ROWS = 1 << 12  # scored at a time
 _COPIED_ROWS = 1 << 16  # of a batch that others may write to, so many are copied at a time
 
 
@@ -354,22 +353,10 @@ class Engine:
         return scores if self.spec.classes else scores[:, 0]
 
     @reads
-    def score_array(self, rows: NDArray[Any], *, narrow: bool) -> Vector | None:
-        """Score the rows of an array, whose columns are cells, by a matrix product; None where `score` has to do it.
-
-        That is with several classes, with calibration, and where a value is not finite or too large. `narrow`: values are rounded to float32 first, as those of a batch.
-        """
-        spec = self.spec
-        if spec.classes or spec.calibrate != "none" or not 0 < rows.shape[1] <= spec.dim:
-            return None
-        linear, scores = LinearScores(self, rows.shape[1]), np.empty(len(rows))
-        for start in range(0, len(rows), _ARRAY_ROWS):  # few enough to stay in the cache
-            part = rows[start : start + _ARRAY_ROWS].astype(np.float32 if narrow else np.float64, copy=False)
-            if not (part.max() <= LIMIT and part.min() >= -LIMIT):
-                return None
-            said = linear.of(part.astype(np.float64, copy=False))
-            self._core.score_said(*said, scores[start : start + _ARRAY_ROWS])
-        return scores
+    def score_said(self, scores: Vector, coin: Vector | None, columns: Vector | None, out: Vector) -> None:
+        """Mix what the scales, the coin and the columns say of rows: `out` gets the scores of the mixture."""
+        with self._reading:
+            self._core.score_said(scores, coin, columns, out)
 
     def moves(self, batch: Batch) -> Vector:
         """How far one more row like each could move the score of each scale, whatever its label; nothing is learned.
@@ -902,44 +889,6 @@ def _labelled(batch: Batch) -> tuple[Any, Any, Any, Any, Any]:
 def _columns(ranges: Mapping[str, tuple[int, int]]) -> dict[str, slice | int]:
     """From the first number and how many there are to what indexes an array; a single one is no list."""
     return {name: slice(first, first + count) if count else first for name, (first, count) in ranges.items()}
-
-
-class LinearScores:
-    """What the scales, the coin and the columns of an engine say of dense rows, as linear functions of these."""
-
-    def __init__(self, engine: Engine, cells: int) -> None:
-        slots, spec, arrays = np.arange(cells), engine.spec, engine.saved_arrays
-        labels = engine.label_state
-        self._offset = 0.0 if labels is None else labels["offset"]
-        weights = [engine.weights_at(slots, k) for k in range(len(spec.scales))]
-        biases = [engine.bias(k) for k in range(len(spec.scales))]
-        self._coin = spec.coin and engine.mixture is not None
-        if self._coin:
-            from ftprl.linear.experts import coin_bets, coin_bias
-
-            unit = labels["unit"] if labels is not None and engine.loss.predicts_labels else 1.0
-            weights.append(unit * coin_bets(engine, slots))
-            biases.append(unit * coin_bias(engine))
-        self._weights, self._biases = np.column_stack(weights), np.array(biases)
-        self._facts = arrays.get("columns.facts", np.zeros((0, 3))) if "columns.rows" in arrays else None
-
-    def of(self, rows: Vector) -> tuple[Vector, Vector | None, Vector | None]:
-        """Return the scores of the scales, the coin's, and the columns of each row."""
-        scores = (rows @ self._weights + self._offset) + self._biases
-        coin = np.ascontiguousarray(scores[:, -1]) if self._coin else None
-        own = np.ascontiguousarray(scores[:, :-1]) if self._coin else scores
-        return own, coin, None if self._facts is None else self._columns(rows)
-
-    def _columns(self, rows: Vector) -> Vector:
-        """Return a 1 and the columns in deviations from their means, filled up with zeros."""
-        assert self._facts is not None
-        made = np.zeros((len(rows), MOST_COLUMNS + 4))
-        made[:, 0] = 1.0
-        for j, (slot, mean, deviation) in enumerate(self._facts.tolist(), 1):
-            if slot > 0.0:
-                value = rows[:, int(slot) - 1] if slot <= rows.shape[1] else 0.0
-                made[:, j] = np.clip((value - mean) / deviation, -8.0, 8.0)
-        return made
 
 
 def learner_of(spec: Spec, receipt: bool, classes: int, dim: int, *, coin_input: bool = True) -> Learner:

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import Engine
+from ftprl.linear.engine import MOST_COLUMNS, Engine
+from ftprl.linear.spec import LIMIT
 
 Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
 _WEALTH = 0.3  # of a coin before its first bet: src/core/learn/coin.hpp
 _ROWS = 1 << 14  # whose uncertainty is computed at a time
+_ARRAY_ROWS = 1 << 12  # scored at a time
 
 
 @final
@@ -184,6 +186,65 @@ def _shares(engine: Engine) -> _Shares:
         scales, coin = scales + part * expert.scales, coin + part * expert.coin
         dense = part * expert.dense if expert.dense.size else dense
     return _Shares(scales, coin, dense)
+
+
+# ---- dense rows ----
+
+
+def score_array(engine: Engine, rows: NDArray[Any], *, narrow: bool) -> Vector | None:
+    """Score the rows of an array, whose columns are cells, by a matrix product; None where `Engine.score` has to do it.
+
+    That is with several classes, with calibration, and where a value is not finite or too large. `narrow`: values are
+    rounded to float32 first, as those of a batch.
+    """
+    spec = engine.spec
+    if spec.classes or spec.calibrate != "none" or not 0 < rows.shape[1] <= spec.dim:
+        return None
+    linear, scores = _LinearScores(engine, rows.shape[1]), np.empty(len(rows))
+    for start in range(0, len(rows), _ARRAY_ROWS):  # few enough to stay in the cache
+        part = rows[start : start + _ARRAY_ROWS].astype(np.float32 if narrow else np.float64, copy=False)
+        if not (part.max() <= LIMIT and part.min() >= -LIMIT):
+            return None
+        said = linear.of(part.astype(np.float64, copy=False))
+        engine.score_said(*said, scores[start : start + _ARRAY_ROWS])
+    return scores
+
+
+@final
+class _LinearScores:
+    """What the scales, the coin and the columns of an engine say of dense rows, as linear functions of these."""
+
+    def __init__(self, engine: Engine, cells: int) -> None:
+        slots, spec, arrays = np.arange(cells), engine.spec, engine.saved_arrays
+        labels = engine.label_state
+        self._offset = 0.0 if labels is None else labels["offset"]
+        weights = [engine.weights_at(slots, k) for k in range(len(spec.scales))]
+        biases = [engine.bias(k) for k in range(len(spec.scales))]
+        self._coin = spec.coin and engine.mixture is not None
+        if self._coin:
+            unit = labels["unit"] if labels is not None and engine.loss.predicts_labels else 1.0
+            weights.append(unit * coin_bets(engine, slots))
+            biases.append(unit * coin_bias(engine))
+        self._weights, self._biases = np.column_stack(weights), np.array(biases)
+        self._facts = arrays.get("columns.facts", np.zeros((0, 3))) if "columns.rows" in arrays else None
+
+    def of(self, rows: Vector) -> tuple[Vector, Vector | None, Vector | None]:
+        """Return the scores of the scales, the coin's, and the columns of each row."""
+        scores = (rows @ self._weights + self._offset) + self._biases
+        coin = np.ascontiguousarray(scores[:, -1]) if self._coin else None
+        own = np.ascontiguousarray(scores[:, :-1]) if self._coin else scores
+        return own, coin, None if self._facts is None else self._columns(rows)
+
+    def _columns(self, rows: Vector) -> Vector:
+        """Return a 1 and the columns in deviations from their means, filled up with zeros."""
+        assert self._facts is not None
+        made = np.zeros((len(rows), MOST_COLUMNS + 4))
+        made[:, 0] = 1.0
+        for j, (slot, mean, deviation) in enumerate(self._facts.tolist(), 1):
+            if slot > 0.0:
+                value = rows[:, int(slot) - 1] if slot <= rows.shape[1] else 0.0
+                made[:, j] = np.clip((value - mean) / deviation, -8.0, 8.0)
+        return made
 
 
 # ---- uncertainty ----

@@ -353,7 +353,9 @@ class Model:
         is_usual = type(data) is np.ndarray and data.ndim == 2 and data.dtype.kind in "biuf" and len(data) > 0
         if not is_usual or self.reading.get("format") != "arrays" or self.reading.get("features") != data.shape[1]:
             return None
-        return self.engine.score_array(data, narrow=self.reading.get("dtype", "float32") == "float32")
+        from ftprl.linear.experts import score_array
+
+        return score_array(self.engine, data, narrow=self.reading.get("dtype", "float32") == "float32")
 
     def _of_rows(self, data: Any, of_batch: Callable[[Batch], Vector], nothing: Vector) -> Vector:
         """What `of_batch` gives for all rows of some data, with NaN for those that are left out."""

@@ -68,7 +68,7 @@ def test_scores_that_are_not_linear_come_from_the_core(
 ) -> None:
     X, y = rows
     model = train(X, y["signs"], **{"scale": 0.1, **options}).model
-    assert model.engine.score_array(X, narrow=True) is None
+    assert score_array(model.engine, X, narrow=True) is None
     np.testing.assert_array_equal(model.predict(X, raw=True), row_by_row(model, X))
 
 

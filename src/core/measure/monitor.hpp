@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "learn/confidence.hpp"
+#include "measure/confidence.hpp"
 #include "learn/losses.hpp"
-#include "learn/residuals.hpp"
+#include "measure/residuals.hpp"
 
 namespace ftprl {
 

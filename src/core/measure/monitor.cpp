@@ -1,4 +1,4 @@
-#include "learn/monitor.hpp"
+#include "measure/monitor.hpp"
 
 #include <algorithm>
 #include <cmath>

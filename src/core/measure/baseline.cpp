@@ -1,4 +1,4 @@
-#include "learn/baseline.hpp"
+#include "measure/baseline.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "learn/residuals.hpp"
+#include "measure/residuals.hpp"
 
 #include <algorithm>
 #include <cmath>

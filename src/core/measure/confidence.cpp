@@ -1,4 +1,4 @@
-#include "learn/confidence.hpp"
+#include "measure/confidence.hpp"
 
 #include <algorithm>
 #include <cmath>
