@@ -53,6 +53,7 @@ public:
         interactions_ = interactions;
         in_namespaces_ = in_namespaces;
         is_on_ = is_on_ || interactions_.any();
+        if (interactions_.any() && named_.is_allocated()) named_products_.allocate(slots_.dim());
     }
     bool has_interactions() const noexcept { return interactions_.any(); }
     // `start` is that of the hash of a name.
@@ -153,7 +154,8 @@ public:
     }
     // Adds a product, whose name is put together of those of its factors, if it is new.
     void add_product(std::uint64_t hash, std::uint32_t cell, const Interactions::Factors& factors, std::size_t count) {
-        if (!has_name(cell)) products_.push_back(Product{hash, factors, count});
+        const bool is_known = !is_complete_ && (named_.has(cell) || named_products_.has(cell));
+        if (!is_known) products_.push_back(Product{hash, factors, count});
     }
 
     // Whether names are recorded now, and whether those of products are, too.
@@ -183,12 +185,12 @@ public:
     void record(std::size_t row) {
         for (std::size_t i = 0; i < unnamed_.size(); ++i) {
             const Feature& feature = features_.data()[unnamed_.data()[i]];
-            if (is_named(feature.hash)) continue;  // an earlier one of the row has the same cell
+            if (is_named(named_, feature.hash)) continue;  // an earlier one of the row has the same cell
             append(feature);
             names_.end(row, feature.hash, false);
         }
         for (const Product& product : products_) {
-            if (is_named(product.hash)) continue;
+            if (is_named(named_products_, product.hash)) continue;
             append(product);
             names_.end(row, product.hash, true);
         }
@@ -202,6 +204,7 @@ public:
     // Records everything anew: what comes is not behind what was read before.
     void forget() {
         if (named_.is_allocated()) named_.allocate(slots_.dim());
+        if (named_products_.is_allocated()) named_products_.allocate(slots_.dim());
     }
 
     // The names since the last call. When no more are wanted, that ends the recording, unless none may be missed.
@@ -210,6 +213,7 @@ public:
             names_.set_complete();
         } else if (keeps_names() && !names_.are_wanted()) {
             named_.release();
+            named_products_.release();
             is_on_ = interactions_.any() || grams_.any();
         }
         return std::move(names_);
@@ -226,7 +230,9 @@ private:
 
     bool has_name(std::uint32_t cell) const noexcept { return !is_complete_ && named_.has(cell); }
     // True if the cell of a hash has a name that was recorded; from now on it has one.
-    bool is_named(std::uint64_t hash) noexcept { return !is_complete_ && named_.add(slots_(hash)); }
+    bool is_named(NamedCells& named, std::uint64_t hash) const noexcept {
+        return !is_complete_ && named.add(slots_(hash));
+    }
 
     Byte* space_for(std::size_t size) {
         if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
@@ -386,7 +392,8 @@ private:
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
     Slots slots_{1, false};
-    NamedCells named_;                // whose names were recorded; not with those of every row
+    NamedCells named_;                // of features whose names were recorded; not with those of every row
+    NamedCells named_products_;       // the same of products, for which there may be no space: they hide no features
     Buffer<std::uint32_t> unnamed_;   // features of the row whose names are to be recorded
     NewNames names_;
 };

@@ -110,7 +110,7 @@ def test_what_is_no_row_is_refused(row: object, model: Model) -> None:
 
 def test_the_weights_that_matter_come_first(model: Model) -> None:
     table = model.weights_table()
-    assert table.column_names == ["name", "cell", "weight", "unit_weight", "unit", "seen", "others"]
+    assert table.column_names == ["name", "cell", "weight", "unit_weight", "unit", "seen"]
     assert set(table["name"].to_pylist()[:2]) == {"t=free", "t=win"}
     words = sum(text.split().count("free") > 0 for text in shop()["t"].to_list())
     seen = dict(zip(table["name"].to_pylist(), table["seen"].to_pylist(), strict=True))
