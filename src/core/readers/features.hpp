@@ -392,9 +392,9 @@ private:
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
     Slots slots_{1, false};
-    NamedCells named_;                // of features whose names were recorded; not with those of every row
-    NamedCells named_products_;       // the same of products, for which there may be no space: they hide no features
-    Buffer<std::uint32_t> unnamed_;   // features of the row whose names are to be recorded
+    NamedCells named_;               // of features whose names were recorded; not with those of every row
+    NamedCells named_products_;      // the same of products, for which there may be no space: they hide no features
+    Buffer<std::uint32_t> unnamed_;  // features of the row whose names are to be recorded
     NewNames names_;
 };
 

@@ -231,7 +231,7 @@ def test_rows_learned_one_by_one_keep_names_within_the_same_quarter() -> None:
     rng = np.random.default_rng(6)
     rows = [{"u": f"u{a}", "v": f"v{b}"} for a, b in rng.integers(0, 200, (3000, 2)).tolist()]
     labelled = [{**row, "y": i % 2} for i, row in enumerate(rows)]
-    options = {"label": "y", "bits": 14, "interactions": "u:v", "names": "40KB"}
+    options = {"label": "y", "bits": 22, "interactions": "u:v", "names": "40KB"}
     batched = ftprl.train(labelled, **options).model.names
     online = ftprl.train(labelled[:10], **options).model
     for i, row in enumerate(rows[10:]):
