@@ -75,15 +75,16 @@ def names_of_row(row: dict[str, Any], marks_missing: bool) -> list[str]:
     return names
 
 
-def expected_names(rows: list[list[str]], budget: int) -> tuple[list[str], int | None]:
-    """Return the names that a plain list would keep, and the row of the first name that does not fit."""
-    kept = kept_names((RowOfNames([(name, feature_hash(name.encode())) for name in row], []) for row in rows), budget)
+def expected_names(rows: list[list[str]], budget: int, dim: int) -> tuple[list[str], int | None]:
+    """The names of a plain list, and the row of the first that does not fit."""
+    named = (RowOfNames([(name, feature_hash(name.encode())) for name in row], []) for row in rows)
+    kept = kept_names(named, budget, dim)
     return kept.names, kept.full_row
 
 
-def kept(source: data.Source, budget: int, threads: int) -> tuple[list[str], int | None]:
-    """Return the names that a reading keeps, and the row of the first name that does not fit."""
-    names = Names(budget)
+def kept(source: data.Source, budget: int, threads: int, dim: int) -> tuple[list[str], int | None]:
+    """The names that a reading keeps, and the row of the first that does not fit."""
+    names = Names(dim, budget)
     for batch, position in source.read(threads=threads):
         names.add(batch, position.rows)
     return names.all(), names.full_row
@@ -140,12 +141,12 @@ def test_every_form_of_the_rows_keeps_the_names_of_a_plain_list(
     columns |= {"truth": "boolean", "y": "label"}
     columns = {name: columns[name] for name in table.column_names}
     good = [row for row in table.to_pylist() if row["y"] not in ("x", 1e31)]
-    expected = expected_names([names_of_row(row, missing == "indicator") for row in good], budget)
+    expected = expected_names([names_of_row(row, missing == "indicator") for row in good], budget, dim)
     options = {"columns": columns, "missing": missing, "labelled": True, "on_bad_row": "skip", "dim": dim}
     with tempfile.TemporaryDirectory() as folder:
         for form, rows in forms(table, Path(folder), writing).items():
             source = data.open(rows, names="all" if complete else True, loss="squared", **options)
-            assert kept(source, budget, threads) == expected, form
+            assert kept(source, budget, threads, dim) == expected, form
 
 
 @pytest.mark.parametrize("at", [0, 1023, 1024, 2000])
@@ -157,6 +158,6 @@ def test_a_row_that_is_left_out_keeps_no_name_and_the_next_that_has_it_does(at: 
     column[at] = column[min(at + 700, rows - 1)] = "late"
     table = pa.table({"y": labels, "a": pa.array(column).dictionary_encode(), "b": column})
     good = [row for row in table.to_pylist() if row["y"] != "x"]
-    expected = expected_names([[f"a={row['a']}", f"b={row['b']}"] for row in good], ALL)
+    expected = expected_names([[f"a={row['a']}", f"b={row['b']}"] for row in good], ALL, 2**20)
     source = data.open(table, label="y", on_bad_row="skip", dim=2**20, names=True, loss="squared")
-    assert kept(source, ALL, 0) == expected
+    assert kept(source, ALL, 0, 2**20) == expected

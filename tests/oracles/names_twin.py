@@ -1,4 +1,4 @@
-"""The names of features that a model keeps, with a dict keyed by the bits by which names are recognised."""
+"""The names of features that a model keeps, the slow way: a dict, by the cells that they land in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 from oracles.hash_twin import feature_hash
 from oracles.interactions_twin import Feature, products
 
-NAME_BITS = 2**30 - 1
 OVERHEAD = 12  # bytes that a name counts for besides its own
 
 
@@ -42,23 +41,28 @@ def pairs_of(first: Iterable[str], second: Iterable[str]) -> RowOfNames:
     return RowOfNames(single, [(name, key) for name, (key, _) in zip(crossed, hashes, strict=True)])
 
 
-def kept_names(rows: Iterable[RowOfNames], budget: int) -> Kept:
-    """Return the names within a budget, of which products may use a quarter."""
+def cell_of(key: int, dim: int) -> int:
+    """Return the cell of a hash in a table of `dim` cells."""
+    return key % dim if dim & (dim - 1) == 0 else key * dim >> 64
+
+
+def kept_names(rows: Iterable[RowOfNames], budget: int, dim: int) -> Kept:
+    """Return the first name of each cell, within a budget, of which products may take a quarter."""
     known: dict[int, str] = {}
     total = product_bytes = 0
     full_row: int | None = None
     products_full_row: int | None = None
     for number, row in enumerate(rows, 1):
         for name, key in row.single:
-            if full_row is not None or key & NAME_BITS in known:
+            if full_row is not None or cell_of(key, dim) in known:
                 continue
             if total + len(name.encode()) + OVERHEAD > budget:
                 full_row = number
                 continue
             total += len(name.encode()) + OVERHEAD
-            known[key & NAME_BITS] = name
+            known[cell_of(key, dim)] = name
         for name, key in row.products:
-            if full_row is not None or products_full_row is not None or key & NAME_BITS in known:
+            if full_row is not None or products_full_row is not None or cell_of(key, dim) in known:
                 continue
             size = len(name.encode()) + OVERHEAD
             if product_bytes + size > budget // 4 or total + size > budget:
@@ -66,5 +70,5 @@ def kept_names(rows: Iterable[RowOfNames], budget: int) -> Kept:
                 continue
             total += size
             product_bytes += size
-            known[key & NAME_BITS] = name
+            known[cell_of(key, dim)] = name
     return Kept(list(known.values()), full_row, products_full_row, product_bytes)

@@ -52,6 +52,7 @@ public:
         interactions_ = interactions;
         in_namespaces_ = in_namespaces;
         is_on_ = is_on_ || interactions_.any();
+        if (interactions_.any() && named_.is_allocated()) named_products_.allocate(slots_.dim());
     }
     bool has_interactions() const noexcept { return interactions_.any(); }
     // `start` is that of the hash of a name.
@@ -152,7 +153,8 @@ public:
     }
     // Adds a product, whose name is put together of those of its factors, if it is new.
     void add_product(std::uint64_t hash, std::uint32_t cell, const Interactions::Factors& factors, std::size_t count) {
-        if (!has_name(cell)) products_.push_back(Product{hash, factors, count});
+        const bool is_known = !is_complete_ && (named_.has(cell) || named_products_.has(cell));
+        if (!is_known) products_.push_back(Product{hash, factors, count});
     }
 
     // True if names are recorded now, and true if names of products are, too.
@@ -182,12 +184,12 @@ public:
     void record(std::size_t row) {
         for (std::size_t i = 0; i < unnamed_.size(); ++i) {
             const Feature& feature = features_.data()[unnamed_.data()[i]];
-            if (is_named(feature.hash)) continue;  // an earlier one of the row has the same cell
+            if (is_named(named_, feature.hash)) continue;  // an earlier one of the row has the same cell
             append(feature);
             names_.end(row, feature.hash, false);
         }
         for (const Product& product : products_) {
-            if (is_named(product.hash)) continue;
+            if (is_named(named_products_, product.hash)) continue;
             append(product);
             names_.end(row, product.hash, true);
         }
@@ -201,6 +203,7 @@ public:
     // Forgets recorded names: the next rows do not follow the rows read before.
     void forget() {
         if (named_.is_allocated()) named_.allocate(slots_.dim());
+        if (named_products_.is_allocated()) named_products_.allocate(slots_.dim());
     }
 
     // The names since the last call. If no more are wanted, recording ends, unless every name must be recorded.
@@ -209,6 +212,7 @@ public:
             names_.set_complete();
         } else if (keeps_names() && !names_.are_wanted()) {
             named_.release();
+            named_products_.release();
             is_on_ = interactions_.any() || grams_.any();
         }
         return std::move(names_);
@@ -225,7 +229,9 @@ private:
 
     bool has_name(std::uint32_t cell) const noexcept { return !is_complete_ && named_.has(cell); }
     // True if the cell of a hash has a name that was recorded; from now on it has one.
-    bool is_named(std::uint64_t hash) noexcept { return !is_complete_ && named_.add(slots_(hash)); }
+    bool is_named(NamedCells& named, std::uint64_t hash) const noexcept {
+        return !is_complete_ && named.add(slots_(hash));
+    }
 
     Byte* space_for(std::size_t size) {
         if (page_ == pages_.size() || page_size_ - used_ < size) next_page(size);
@@ -385,8 +391,9 @@ private:
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
     Slots slots_{1, false};
-    NamedCells named_;                // whose names were recorded; not with those of every row
-    Buffer<std::uint32_t> unnamed_;   // features of the row whose names are to be recorded
+    NamedCells named_;               // of features whose names were recorded; not with those of every row
+    NamedCells named_products_;      // the same of products, for which there may be no space: they hide no features
+    Buffer<std::uint32_t> unnamed_;  // features of the row whose names are to be recorded
     NewNames names_;
 };
 

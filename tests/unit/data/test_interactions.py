@@ -109,7 +109,7 @@ def test_pairs_of_a_row_with_more_features_than_16_bits_count(tmp_path: Path) ->
     path.write_text("1 |a x y |b " + " ".join(f"f{i}" for i in range(count)) + "\n")
     source = data.open(path, dim=2**26, names=True, interactions="a:b")
     (batch,) = source.batches()
-    names = Names()
+    names = Names(2**26)
     names.add(batch, 0)
     assert len(batch.indices) == pytest.approx(2 + 3 * count, rel=0.01)
     kept = names.all()
@@ -132,7 +132,7 @@ def test_names_of_products_are_those_of_their_factors(tmp_path: Path) -> None:
         first, second = [f"a^{name}" for name in one], [f"b^{name}" for name in two]
         expected.update(dict.fromkeys([*first, *second, *(f"{a}*{b}" for a in first for b in second)]))
     for parts in ([batch], [batch[:1], batch[1:]], [pickle.loads(pickle.dumps(batch))]):
-        names = Names()
+        names = Names(2**20)
         for part in parts:
             names.add(part, 0)
         assert names.all() == list(expected)
@@ -160,12 +160,12 @@ def test_names_of_products_take_at_most_a_quarter_of_the_budget(
     """When products have no space left, features are still named; the oracle is a dict."""
     rows = pair_rows(3000, 1)
     path = write_pairs(tmp_path / "a.vw", rows)
-    expected = names_twin.kept_names([names_twin.pairs_of(*row) for row in rows], budget)
+    expected = names_twin.kept_names([names_twin.pairs_of(*row) for row in rows], budget, 2**20)
     is_full = (expected.full_row is not None, expected.products_full_row is not None)
     assert is_full == {"both": (True, True), "products": (False, True), "none": (False, False)}[ends]
     source = data.open(path, dim=2**20, names=True, interactions="a:b", block_size=1 << 12)
     for background in (False, True):
-        names = Names(budget)
+        names = Names(2**20, budget)
         for batch, position in source.read(threads=threads):
             for part in batch.cut(7):
                 names.add(part, position.rows + part.first_row - batch.first_row, background=background)
@@ -176,21 +176,19 @@ def test_names_of_products_take_at_most_a_quarter_of_the_budget(
 
 
 def test_products_without_space_do_not_hide_features(tmp_path: Path) -> None:
-    """A product and a feature may agree in the recognised bits of a name: this matters only if the product is kept."""
+    """A product and a feature may share a cell: it is the product's only if the name of the product is kept."""
     count = 60_000
     rows = [([f"p{i}" for i in range(start, start + 200)], ["q"]) for start in range(0, count, 200)]
     rows += [([f"s{i}" for i in range(start, start + 200)], []) for start in range(0, count, 200)]
     named = [names_twin.pairs_of(*row) for row in rows]
     budget = 3_300_000
-    expected = names_twin.kept_names(named, budget)
+    expected = names_twin.kept_names(named, budget, 2**20)
     assert expected.full_row is None
     assert expected.products_full_row is not None
     kept = set(expected.names)
-    left_out = {key & names_twin.NAME_BITS for row in named for name, key in row.products if name not in kept}
-    hidden = [name for row in named for name, key in row.single if key & names_twin.NAME_BITS in left_out]
-    assert hidden
-    assert kept.issuperset(hidden)
-    names = Names(budget)
+    left_out = {key % 2**20 for row in named for name, key in row.products if name not in kept}
+    assert [name for row in named for name, key in row.single if key % 2**20 in left_out and name in kept]
+    names = Names(2**20, budget)
     for batch, position in data.open(
         write_pairs(tmp_path / "a.vw", rows), dim=2**20, names=True, interactions="a:b"
     ).read(threads=0):
@@ -204,7 +202,7 @@ def test_a_resumed_run_keeps_the_names_of_products(every: int, tmp_path: Path) -
     path = write_pairs(tmp_path / "a.vw", rows)
     options = {"bits": 16, "interactions": "a:b", "names": "100KB"}
     whole = ftprl.train(path, **options, output=tmp_path / "whole", checkpoint=tmp_path / "c", every=every).model
-    expected = names_twin.kept_names([names_twin.pairs_of(*row) for row in rows], 100_000)
+    expected = names_twin.kept_names([names_twin.pairs_of(*row) for row in rows], 100_000, 2**16)
     assert whole.names is not None
     assert whole.names.products_full_row == expected.products_full_row is not None
     assert whole.names.all() == expected.names
@@ -233,7 +231,7 @@ def test_rows_learned_one_by_one_keep_names_within_the_same_quarter() -> None:
     rng = np.random.default_rng(6)
     rows = [{"u": f"u{a}", "v": f"v{b}"} for a, b in rng.integers(0, 200, (3000, 2)).tolist()]
     labelled = [{**row, "y": i % 2} for i, row in enumerate(rows)]
-    options = {"label": "y", "bits": 14, "interactions": "u:v", "names": "40KB"}
+    options = {"label": "y", "bits": 22, "interactions": "u:v", "names": "40KB"}
     batched = ftprl.train(labelled, **options).model.names
     online = ftprl.train(labelled[:10], **options).model
     for i, row in enumerate(rows[10:]):

@@ -214,7 +214,7 @@ def test_rows_of_one_shape_are_those_of_any_other(
     read, names = [], []
     for path in (one, other):
         source = data.open(path, columns=kinds, names=True, **{"dim": DIM, "intercept": False, **options})
-        names.append(Names())
+        names.append(Names(source.settings.dim))
         for batch, position in source.read(threads=0):
             names[-1].add(batch, position.rows)
         read.append([keys(row) for row in rows_of(source.batches())])
