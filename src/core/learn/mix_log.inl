@@ -12,24 +12,45 @@ inline void say(const MixPass& p, const RowFacts& f, std::int64_t row, const dou
     add_others(p, f, row, coin, s);
 }
 
-// The losses of all experts for a label of 1, and for one of -1.
-inline void both_losses(const Said& s, int n, double* plus, double* minus) {
-    for (int j = 0; j < n; ++j) plus[j] = exp(-fabs(s.expert[j]));
-    for (int j = n; j % 4 != 0; ++j) plus[j] = 0.0;
-    tails(plus, minus, n);
+// The losses of the mixture for a label of 1, and for one of -1.
+struct BothLosses {
+    double yes, no;
+};
+
+// Where one of the two has hardly any probability.
+FTPRL_OUTSIDE BothLosses unlikely_losses(const double* scores, int n, const double* e, const double* w) {
+    alignas(32) double plus[MOST_EXPERTS], minus[MOST_EXPERTS];
+    tails(e, minus, n);
     for (int j = 0; j < n; ++j) {
-        plus[j] = most(-s.expert[j], 0.0) + minus[j];
-        minus[j] += most(s.expert[j], 0.0);
+        plus[j] = most(-scores[j], 0.0) + minus[j];
+        minus[j] += most(scores[j], 0.0);
     }
+    return {mixed(w, n, plus), mixed(w, n, minus)};
+}
+
+inline BothLosses both_losses(Said& s, int n, const double* w) {
+    alignas(32) double e[MOST_EXPERTS], same[MOST_EXPERTS], other[MOST_EXPERTS];
+    for (int j = 0; j < n; ++j) e[j] = exp(-fabs(s.expert[j]));
+    for (int j = n; j % 4 != 0; ++j) e[j] = s.expert[j] = 0.0;
+    for (int j = 0; j < n; j += 4) {
+        const D tail = load(e + j), whole = all(1.0) + tail;
+        store(same + j, all(1.0) / whole);
+        store(other + j, tail / whole);
+    }
+    double yes = 0.0, no = 0.0;
+    for (int j = 0; j < n; ++j) {
+        yes += w[j] * (s.expert[j] >= 0.0 ? same[j] : other[j]);
+        no += w[j] * (s.expert[j] >= 0.0 ? other[j] : same[j]);
+    }
+    if (yes >= LEAST_CHANCE && no >= LEAST_CHANCE) return {-log(yes), -log(no)};
+    return unlikely_losses(s.expert, n, e, w);
 }
 
 // The loss of the mixture for a row that is not learned here, with weights w; NaN without a label.
-inline double predict_log_row(const MixPass& p, const Said& s, const double* w, std::int64_t r, double y) {
-    alignas(32) double plus[MOST_EXPERTS], minus[MOST_EXPERTS];
-    const int n = p.roster->count;
-    both_losses(s, n, plus, minus);
-    const double yes = mixed(w, n, plus), no = mixed(w, n, minus), loss = y == y ? (y > 0.0 ? yes : no) : y;
-    if (p.out.scores != nullptr) p.out.scores[r] = no - yes;
+inline double predict_log_row(const MixPass& p, Said& s, const double* w, std::int64_t r, double y) {
+    const BothLosses losses = both_losses(s, p.roster->count, w);
+    const double loss = y == y ? (y > 0.0 ? losses.yes : losses.no) : y;
+    if (p.out.scores != nullptr) p.out.scores[r] = losses.no - losses.yes;
     if (p.out.losses != nullptr) p.out.losses[r] = loss;
     return loss;
 }

@@ -200,13 +200,15 @@ def score_array(engine: Engine, rows: NDArray[Any], *, narrow: bool) -> Vector |
     spec = engine.spec
     if spec.classes or spec.calibrate != "none" or not 0 < rows.shape[1] <= spec.dim:
         return None
-    linear, scores = _LinearScores(engine, rows.shape[1]), np.empty(len(rows))
-    for start in range(0, len(rows), _ARRAY_ROWS):  # few enough to stay in the cache
-        part = rows[start : start + _ARRAY_ROWS].astype(np.float32 if narrow else np.float64, copy=False)
-        if not (part.max() <= LIMIT and part.min() >= -LIMIT):
-            return None
-        said = linear.of(part.astype(np.float64, copy=False))
-        engine.score_said(*said, scores[start : start + _ARRAY_ROWS])
+    scores = np.empty(len(rows))
+    with engine.unchanged():
+        linear = _LinearScores(engine, rows.shape[1])
+        for start in range(0, len(rows), _ARRAY_ROWS):  # few enough to stay in the cache
+            part = rows[start : start + _ARRAY_ROWS].astype(np.float32 if narrow else np.float64, copy=False)
+            if not (part.max() <= LIMIT and part.min() >= -LIMIT):
+                return None
+            said = linear.of(part.astype(np.float64, copy=False))
+            engine.score_said(*said, scores[start : start + _ARRAY_ROWS])
     return scores
 
 
@@ -240,10 +242,12 @@ class _LinearScores:
         assert self._facts is not None
         made = np.zeros((len(rows), MOST_COLUMNS + 4))
         made[:, 0] = 1.0
-        for j, (slot, mean, deviation) in enumerate(self._facts.tolist(), 1):
-            if slot > 0.0:
-                value = rows[:, int(slot) - 1] if slot <= rows.shape[1] else 0.0
-                made[:, j] = np.clip((value - mean) / deviation, -8.0, 8.0)
+        used = np.flatnonzero(self._facts[:, 0] > 0)
+        slots, means, deviations = self._facts[used].T
+        here = slots <= rows.shape[1]
+        values = np.zeros((len(rows), len(used)))
+        values[:, here] = rows[:, slots[here].astype(np.int64) - 1]
+        made[:, 1 + used] = np.clip((values - means) / deviations, -8.0, 8.0)
         return made
 
 
