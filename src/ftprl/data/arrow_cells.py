@@ -454,24 +454,29 @@ def no_feature(name: str, type: pa.DataType, marks: Mapping[bytes, bytes] | None
 
 
 def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
-    """The cells of a column in a type that the core reads; others are written as text."""
+    """Return the cells of a column in a type that the core reads; others are written as text."""
     import pyarrow as pa
     from pyarrow import types
 
     if isinstance(cells, pa.ExtensionArray):
         cells = cells.storage
+    if types.is_dictionary(cells.type) and kind == "categorical":
+        entries, numbers = cells.dictionary, cells.indices
+        if str(entries.type) not in _DIRECT:
+            entries = without_views(entries)
+        if str(entries.type) in _DIRECT:
+            if str(numbers.type) in ("int32", "int64") and entries.type == cells.type.value_type:
+                return cells
+            # A number beyond the entries is refused with its row, by the core.
+            numbers = numbers if str(numbers.type) in ("int32", "int64") else numbers.cast(pa.int64(), safe=False)
+            return pa.DictionaryArray.from_arrays(numbers, entries, safe=False)
     if types.is_run_end_encoded(cells.type):
         from pyarrow import compute
 
         cells = compute.run_end_decode(cells)
-    type = cells.type
-    if is_list(type):
+    if is_list(cells.type):
         return _readable_list(name, cells, kind)
-    if types.is_dictionary(type):
-        entries = without_views(cells.dictionary)
-        if kind == "categorical" and is_direct(entries.type):
-            return _coded(cells, entries)
-        cells = decoded(cells)
+    cells = decoded(cells)
     cells = without_views(cells)
     type = cells.type
     if types.is_integer(type) and not is_direct(type):
@@ -487,18 +492,6 @@ def readable(name: str, cells: pa.Array, kind: str) -> pa.Array:
         return cells.cast(pa.binary() if types.is_fixed_size_binary(type) else pa.string())
     except pa.ArrowException:
         raise no_feature(name, type) from None
-
-
-def _coded(cells: pa.Array, entries: pa.Array) -> pa.Array:
-    """Return a dictionary column whose numbers and entries the core reads; one that is so is not copied."""
-    import pyarrow as pa
-
-    has_numbers = cells.indices.type in (pa.int32(), pa.int64())
-    if has_numbers and entries.type == cells.type.value_type:
-        return cells
-    # A number beyond the entries is refused with its row, by the core.
-    numbers = cells.indices if has_numbers else cells.indices.cast(pa.int64(), safe=False)
-    return pa.DictionaryArray.from_arrays(numbers, entries, safe=False)
 
 
 def _readable_list(name: str, cells: pa.Array, kind: str) -> pa.Array:

@@ -134,10 +134,29 @@ def _with_texts(table: pa.Table, data: Any) -> pa.Table:
 
 
 def table_of_stream(data: Any) -> pa.Table:
-    """Return the table of what has Arrow's interface, with its memory checked as that of files is."""
+    """Return the table of what has Arrow's interface, with its memory checked as that of files is.
+
+    Of Polars, whole numbers of 128 bits are read as floating-point numbers.
+    """
     import pyarrow as pa
 
-    table = _table_of_stream(data)
+    is_polars = type(data).__module__.startswith("polars") and hasattr(data, "schema")
+    if is_polars and "Object" in map(str, data.schema.values()):  # the cells that it has for them are addresses
+        return _without_objects(data)
+    try:
+        if is_polars and hasattr(data, "to_arrow"):  # without the views of text, which pyarrow would convert
+            table = data.to_arrow(compat_level=sys.modules["polars"].CompatLevel.oldest())
+        elif hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
+            table = pa.RecordBatchReader.from_stream(data).read_all()  # pa.table would import pandas first
+        else:
+            table = data if isinstance(data, pa.Table) else pa.table(data)
+    except (pa.ArrowException, *_ERRORS) as error:
+        wide = [name for name, type in data.schema.items() if str(type) in ("Int128", "UInt128")] if is_polars else []
+        if not wide:
+            raise _refusal(data, error) from None
+        import polars as pl
+
+        return table_of_stream(data.with_columns(pl.col(wide).cast(pl.Float64)))
     try:
         for batch in table.to_batches():
             arrow_cells.check_cells(batch)
@@ -149,41 +168,17 @@ def table_of_stream(data: Any) -> pa.Table:
     return table
 
 
-def _table_of_stream(data: Any) -> pa.Table:
-    """Return the table; of Polars, whole numbers of 128 bits are read as floating-point numbers."""
+def _without_objects(data: Any) -> pa.Table:
+    """Return the table of a frame of Polars, with nothing in place of its columns of Python objects."""
     import pyarrow as pa
 
-    objects = _polars_columns(data, "Object")
-    if objects:  # the cells that it has for them are addresses
-        table = _table_of_stream(data.drop(objects))
-        for name in objects:
-            mark = {NO_TEXT_OF: b"Python objects"}
-            nothing = pa.nulls(data.height, pa.month_day_nano_interval())
-            table = table.append_column(pa.field(name, nothing.type, metadata=mark), nothing)
-        return table.select(data.columns)
-    try:
-        if _is_polars(data) and hasattr(data, "to_arrow"):  # without the views of text, which pyarrow would convert
-            return data.to_arrow(compat_level=sys.modules["polars"].CompatLevel.oldest())
-        if hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.Table):
-            return pa.RecordBatchReader.from_stream(data).read_all()  # pa.table would import pandas first
-        return data if isinstance(data, pa.Table) else pa.table(data)
-    except (pa.ArrowException, *_ERRORS) as error:
-        wide = _polars_columns(data, "Int128") + _polars_columns(data, "UInt128")
-        if wide:
-            import polars as pl
-
-            return _table_of_stream(data.with_columns(pl.col(wide).cast(pl.Float64)))
-        raise _refusal(data, error) from None
-
-
-def _polars_columns(data: Any, type_name: str) -> list[str]:
-    """The columns of a frame of Polars that have a type."""
-    return [name for name, type in data.schema.items() if str(type) == type_name] if _is_polars(data) else []
-
-
-def _is_polars(data: Any) -> bool:
-    """Return whether data is a frame of Polars."""
-    return type(data).__module__.startswith("polars") and hasattr(data, "schema")
+    objects = [name for name, type in data.schema.items() if str(type) == "Object"]
+    table = table_of_stream(data.drop(objects))
+    for name in objects:
+        mark = {NO_TEXT_OF: b"Python objects"}
+        nothing = pa.nulls(data.height, pa.month_day_nano_interval())
+        table = table.append_column(pa.field(name, nothing.type, metadata=mark), nothing)
+    return table.select(data.columns)
 
 
 def _refusal(data: Any, error: Exception) -> InvalidInput:
@@ -214,7 +209,8 @@ def _is_pandas(data: Any) -> bool:
 
 def arrow_table(data: Any) -> pa.Table:
     """Return a frame as an Arrow table; columns are shared, not copied, where the frame has Arrow's memory."""
-    return table_of_pandas(data) if _is_pandas(data) else table_of_stream(data)
+    pandas = sys.modules.get("pandas")
+    return table_of_pandas(data) if pandas and isinstance(data, pandas.DataFrame) else table_of_stream(data)
 
 
 def table_of(data: Any) -> pa.Table:
@@ -390,7 +386,7 @@ class Layout(NamedTuple):
         cells = chosen.columns
         for at, name, kind in self.converted:
             cells[at] = readable(name, cells[at], kind)
-        return type(batch).from_arrays(cells, [str(at) for at in range(len(cells))])
+        return type(batch).from_arrays(cells, list(map(str, range(len(cells)))))
 
 
 def layout_of(schema: pa.Schema, kinds: Mapping[str, str]) -> Layout | None:

@@ -1,4 +1,9 @@
-"""`JobSource`: a source whose rows come from jobs, read in order and parsed ahead by threads or by workers."""
+"""`JobSource`: a source whose rows come from jobs, read in order and parsed ahead by threads or by workers.
+
+Sources differ in what a job is (`Chunk` of text, `TableRows`, `ArrayRows`, `CachedRows`) and in the parser that reads
+it. A job has its `file`, `part` and `offset` there, the `line` of its first row (None where lines have to be counted
+first), its `origin` for messages, what ended the reading behind it (`error`), and `where(line)` if a row can be bad.
+"""
 
 from __future__ import annotations
 

@@ -15,8 +15,10 @@ import pytest
 
 import ftprl
 from ftprl import FTPRL, play
+from ftprl._core import column_kinds
 from ftprl.cli import app
-from ftprl.data import formats
+from ftprl.data import formats, kinds
+from ftprl.data.options import KIND_OPTIONS
 from ftprl.schemes import CoordinateConstant, Diagonal
 from ftprl.sets import Box
 
@@ -79,6 +81,18 @@ def test_a_loss_has_three_parts() -> None:
     named = {str(path.relative_to(ROOT)) for path in files if '"gamma"' in path.read_text()}
     parameters = {"src/ftprl/baselines/averaging.py", "src/ftprl/baselines/newton.py"}  # which have one of this name
     assert named - parameters == parts
+
+
+def test_a_column_kind_has_four_parts() -> None:
+    """No other file of the source knows it by its name, and the core has an entry for each kind of Python's table."""
+    parts = {"src/ftprl/data/kinds.py", "src/core/readers/kinds.hpp"}
+    assert {path for path, text in BLOCKS if "bucket" in text} == parts
+    files = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".cpp", ".hpp", ".inl")]
+    named = re.compile(r"[\"'](bucket|timestamp)[\"']|\bbucket(=| *: Annotated)|Kind::(bucket|date|timestamp|boolean)")
+    found = {str(path.relative_to(ROOT)) for path in files if named.search(path.read_text())}
+    assert found == parts | {"src/ftprl/options/table.py", "src/ftprl/export/scorer.py"}
+    assert tuple(column_kinds()) == kinds.KINDS
+    assert set(KIND_OPTIONS) | set(kinds.BESIDE) == set(kinds.NAMED)
 
 
 def test_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
