@@ -79,7 +79,7 @@ class Learner:
         self,
         scores: NDArray[np.float64],
         coin: NDArray[np.float64] | None,
-        columns: NDArray[np.float64] | None,
+        values: NDArray[np.float64],
         out: NDArray[np.float64],
     ) -> None: ...
     def moves(

@@ -216,22 +216,20 @@ void score(const Learner& learner, const Column<std::int64_t>& indptr, const Col
     raise_fault(fault, first_row);
 }
 
-void score_said(const Learner& learner, const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& scores,
-                const std::optional<Column<double>>& coin,
-                const std::optional<nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>>& columns,
-                const Target<1>& out) {
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void score_said(const Learner& learner, const Matrix& scores, const std::optional<Column<double>>& coin,
+                const Matrix& values, const Target<1>& out) {
     const auto rows = static_cast<std::int64_t>(out.size());
     check_length("scores", scores.shape(0), rows);
+    check_length("values", values.shape(0), rows);
     if (learner.has_classes() || scores.shape(1) != static_cast<std::size_t>(learner.scales()))
         throw nb::value_error("scores needs a column for each scale of one score");
-    if (coin.has_value() != learner.has_coin() || columns.has_value() != learner.has_columns())
-        throw nb::value_error("the coin and the columns are needed where the learner has them");
+    if (coin.has_value() != learner.has_coin()) throw nb::value_error("coin is needed where the learner has one");
     if (coin) check_length("coin", coin->size(), rows);
-    if (columns) check_length("columns", columns->shape(0), rows);
-    if (columns && columns->shape(1) != static_cast<std::size_t>(ftprl::COLUMN_STRIDE))
-        throw nb::value_error("columns needs 68 numbers for each row");
     const nb::gil_scoped_release free;
-    learner.score_said(rows, scores.data(), coin ? coin->data() : nullptr, columns ? columns->data() : nullptr, out.data());
+    learner.score_said(rows, scores.data(), coin ? coin->data() : nullptr, values.data(),
+                       static_cast<std::int64_t>(values.shape(1)), out.data());
 }
 
 void moves(const Learner& learner, const Column<std::int64_t>& indptr, const Column<std::uint32_t>& indices,
@@ -302,8 +300,8 @@ void bind_rows(nb::class_<Learner>& learner) {
              nb::arg("calibrated") = true,
              "The scores of the rows, a column for each output, with the weights as they are.")
         .def("score_said", &score_said, nb::arg("scores").noconvert(), nb::arg("coin").noconvert().none(),
-             nb::arg("columns").noconvert().none(), nb::arg("out").noconvert(),
-             "The scores of rows for which the scales, the coin and the columns have theirs already.")
+             nb::arg("values").noconvert(), nb::arg("out").noconvert(),
+             "The scores of dense rows for which the scales and the coin have theirs already.")
         .def("moves", &moves, nb::arg("indptr").noconvert(), nb::arg("indices").noconvert(),
              nb::arg("values").noconvert(), nb::arg("out").noconvert(), nb::arg("first_row") = 0,
              "How far one more such row could move each score: a column for each scale of each output.")

@@ -272,24 +272,23 @@ Totals Learner::learn_blocks(const Batch& batch, const RowOutputs& out) {
     return totals;
 }
 
-void Learner::score_said(std::int64_t rows, const double* scores, const double* coin, const double* columns,
-                         double* out) const {
-    RowFacts facts = facts_of_labels(options_.constants, labels_, rates_);
-    facts.y = NAN;
-    Block block = {};
-    block.to = rows;
-    block.stride = scales();
-    block.used = columns_ == nullptr ? 0 : columns_->used();
-    block.facts.assign(static_cast<std::size_t>(rows), facts);
-    Totals totals = {0.0, 0.0, 0};
+void Learner::score_said(std::int64_t rows, const double* scores, const double* coin, const double* values,
+                         std::int64_t width, double* out) const {
     const Roster roster = this->roster();
-    RowOutputs targets = {};
-    targets.scores = out;
-    MixPass pass = mix_pass(block, Batch{}, targets, roster, totals, false);
-    pass.scores = scores;
-    pass.coin = coin;
-    pass.columns = columns;
-    mix(pass, nullptr);
+    Totals totals = {0.0, 0.0, 0};
+    Block block = {};
+    Batch none = {};
+    for (std::int64_t from = 0; from < rows; from += BLOCK_LENGTH) {
+        begin(block, none, 0, std::min(BLOCK_LENGTH, rows - from), false);
+        for (std::int64_t r = 0; columns_ != nullptr && r < block.to; ++r)
+            columns_->read_dense(values + (from + r) * width, width, block.columns.data() + r * COLUMN_STRIDE);
+        RowOutputs targets = {};
+        targets.scores = out + from;
+        MixPass pass = mix_pass(block, none, targets, roster, totals, false);
+        pass.scores = scores + from * scales();
+        pass.coin = coin == nullptr ? nullptr : coin + from;
+        mix(pass, nullptr);
+    }
 }
 
 // Several threads may score at once: each has a block of its own.

@@ -64,6 +64,15 @@ void Columns::Reader::read(const Rows& rows, const std::uint32_t* slots, std::in
     columns_.standardise(values, to);
 }
 
+void Columns::read_dense(const double* row, std::int64_t width, double* to) const {
+    double values[MOST_COLUMNS];
+    for (int j = 0; j < used_; ++j) {
+        const auto slot = static_cast<std::int64_t>(facts_[j][COLUMN_SLOT]) - 1;
+        values[j] = slot >= 0 && slot < width ? row[slot] : 0.0;
+    }
+    standardise(values, to);
+}
+
 void Columns::learn(const Rows& rows, const std::uint32_t* slots, std::int64_t r, double* to) {
     if (!is_indexed_) index();
     double values[MOST_COLUMNS] = {};

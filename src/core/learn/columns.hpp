@@ -42,6 +42,8 @@ public:
         std::uint8_t place_[1 << BITS];
     };
 
+    // The values of a row that has one for each of the first `width` slots.
+    void read_dense(const double* row, std::int64_t width, double* to) const;
     // The values of a row that is then counted.
     void learn(const Rows& rows, const std::uint32_t* slots, std::int64_t r, double* to);
     // After row t, which was learned: nothing unless t is a power of two from 8 on.

@@ -80,9 +80,10 @@ public:
     }
     // Scores are calibrated where there is a calibrator, unless they are asked for as they were before.
     void score(const Rows& rows, double* scores, bool calibrated = true) const;
-    // The score of each of `rows` rows of which the base experts have said what they predict: a number for each scale, the
-    // coin's where there is one, and COLUMN_STRIDE numbers of the columns where there are some. Not of several classes.
-    void score_said(std::int64_t rows, const double* scores, const double* coin, const double* columns, double* out) const;
+    // The score of each row of a dense matrix, `width` values that belong to the first slots, for which the scores of the
+    // scales, a row of them each, and the coin's, if there is one, are known already. Not of several classes.
+    void score_said(std::int64_t rows, const double* scores, const double* coin, const double* values, std::int64_t width,
+                    double* out) const;
     // The largest step of the score in each lane (moves.hpp), rows by outputs times scales.
     void moves(const Rows& rows, double* out) const;
 
@@ -165,7 +166,6 @@ public:
     // Whether a label is the number of a class.
     bool has_classes() const { return loss().labels == Labels::classes; }
     bool has_coin() const { return coin_ != nullptr; }
-    bool has_columns() const { return columns_ != nullptr; }
     // What calibrates the scores; null without it.
     const Calibrator* calibrator() const { return calibrator_.get(); }
     // Whether predicted probabilities are compared with labels.

@@ -353,10 +353,10 @@ class Engine:
         return scores if self.spec.classes else scores[:, 0]
 
     @reads
-    def score_said(self, scores: Vector, coin: Vector | None, columns: Vector | None, out: Vector) -> None:
-        """Mix what the scales, the coin and the columns say of rows: `out` gets the scores of the mixture."""
+    def score_said(self, scores: Vector, coin: Vector | None, rows: Vector, out: Vector) -> None:
+        """Mix the scores that the scales and the coin have for dense rows: `out` gets the scores of the mixture."""
         with self._reading:
-            self._core.score_said(scores, coin, columns, out)
+            self._core.score_said(scores, coin, rows, out)
 
     def moves(self, batch: Batch) -> Vector:
         """How far one more row like each could move the score of each scale, whatever its label; nothing is learned.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ftprl.data import Batch
-from ftprl.linear.engine import MOST_COLUMNS, Engine
+from ftprl.linear.engine import Engine
 from ftprl.linear.spec import LIMIT
 
 Vector = NDArray[np.float64]
@@ -207,17 +207,17 @@ def score_array(engine: Engine, rows: NDArray[Any], *, narrow: bool) -> Vector |
             part = rows[start : start + _ARRAY_ROWS].astype(np.float32 if narrow else np.float64, copy=False)
             if not (part.max() <= LIMIT and part.min() >= -LIMIT):
                 return None
-            said = linear.of(part.astype(np.float64, copy=False))
-            engine.score_said(*said, scores[start : start + _ARRAY_ROWS])
+            dense = np.ascontiguousarray(part, np.float64)
+            engine.score_said(*linear.of(dense), dense, scores[start : start + _ARRAY_ROWS])
     return scores
 
 
 @final
 class _LinearScores:
-    """What the scales, the coin and the columns of an engine say of dense rows, as linear functions of these."""
+    """The scores of the scales and of the coin of an engine, as linear functions of dense rows."""
 
     def __init__(self, engine: Engine, cells: int) -> None:
-        slots, spec, arrays = np.arange(cells), engine.spec, engine.saved_arrays
+        slots, spec = np.arange(cells), engine.spec
         labels = engine.label_state
         self._offset = 0.0 if labels is None else labels["offset"]
         weights = [engine.weights_at(slots, k) for k in range(len(spec.scales))]
@@ -228,27 +228,13 @@ class _LinearScores:
             weights.append(unit * coin_bets(engine, slots))
             biases.append(unit * coin_bias(engine))
         self._weights, self._biases = np.column_stack(weights), np.array(biases)
-        self._facts = arrays.get("columns.facts", np.zeros((0, 3))) if "columns.rows" in arrays else None
 
-    def of(self, rows: Vector) -> tuple[Vector, Vector | None, Vector | None]:
-        """Return the scores of the scales, the coin's, and the columns of each row."""
+    def of(self, rows: Vector) -> tuple[Vector, Vector | None]:
+        """Return the scores of the scales and the coin's of each row."""
         scores = (rows @ self._weights + self._offset) + self._biases
-        coin = np.ascontiguousarray(scores[:, -1]) if self._coin else None
-        own = np.ascontiguousarray(scores[:, :-1]) if self._coin else scores
-        return own, coin, None if self._facts is None else self._columns(rows)
-
-    def _columns(self, rows: Vector) -> Vector:
-        """Return a 1 and the columns in deviations from their means, filled up with zeros."""
-        assert self._facts is not None
-        made = np.zeros((len(rows), MOST_COLUMNS + 4))
-        made[:, 0] = 1.0
-        used = np.flatnonzero(self._facts[:, 0] > 0)
-        slots, means, deviations = self._facts[used].T
-        here = slots <= rows.shape[1]
-        values = np.zeros((len(rows), len(used)))
-        values[:, here] = rows[:, slots[here].astype(np.int64) - 1]
-        made[:, 1 + used] = np.clip((values - means) / deviations, -8.0, 8.0)
-        return made
+        if not self._coin:
+            return scores, None
+        return np.ascontiguousarray(scores[:, :-1]), np.ascontiguousarray(scores[:, -1])
 
 
 # ---- uncertainty ----
