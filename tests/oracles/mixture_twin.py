@@ -30,9 +30,10 @@ def normal(w: Floats) -> Floats:
 
 
 def mixed(w: Floats, losses: Floats) -> float:
-    """Return -ln sum w e^-l."""
-    low = min(losses)
-    return low - math.log(upwards(a * math.exp(low - b) for a, b in zip(w, losses, strict=True)))
+    """Return -ln sum w e^-l over the experts that have a weight."""
+    own = [(a, b) for a, b in zip(w, losses, strict=True) if a > 0.0]
+    low = min(b for _, b in own)
+    return low - math.log(upwards(a * math.exp(low - b) for a, b in own))
 
 
 def mean(w: Floats, experts: Floats) -> float:

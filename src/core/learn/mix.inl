@@ -25,11 +25,11 @@ inline void divide_by_sum(double* w, int n) {
     for (int j = 0; j < n; ++j) w[j] /= total;
 }
 
-// -ln sum_j w_j e^-l_j.
+// -ln sum_j w_j e^-l_j over the experts that have a weight: others may have losses far below all of theirs.
 inline double mixed(const double* w, int n, const double* l) {
-    double total = 0.0;
-    const double low = smallest(l, n);
-    for (int j = 0; j < n; ++j) total += w[j] * exp(low - l[j]);
+    double total = 0.0, low = INFINITY;
+    for (int j = 0; j < n; ++j) low = w[j] > 0.0 ? least(low, l[j]) : low;
+    for (int j = 0; j < n; ++j) total += w[j] > 0.0 ? w[j] * exp(low - l[j]) : 0.0;
     return low - log(total);
 }
 

@@ -118,9 +118,9 @@ void Mixture::add_block(const double* losses, double weight, std::int64_t t) {
 double Mixture::loss(const double* w, const Opinions& o) const {
     const double total = dot(w, o.chances, count_);
     if (total >= LEAST_CHANCE) return -std::log(total);
-    const double low = least_of(o.losses, count_);
-    double sum = 0.0;
-    for (int j = 0; j < count_; ++j) sum += w[j] * std::exp(low - o.losses[j]);
+    double low = LARGEST, sum = 0.0;  // an expert that is left out may have a loss far below all others
+    for (int j = 0; j < count_; ++j) low = w[j] > 0.0 ? std::min(low, o.losses[j]) : low;
+    for (int j = 0; j < count_; ++j) sum += w[j] > 0.0 ? w[j] * std::exp(low - o.losses[j]) : 0.0;
     return low - std::log(sum);
 }
 

@@ -1,4 +1,4 @@
-"""All that the score of a row is computed of: the weights of the cells that count, and what mixes the scales."""
+"""All that the score of a row is computed of: the weights of the cells that count, and the experts that are mixed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ from numpy.typing import NDArray
 
 from ftprl import data as readers
 from ftprl.errors import InvalidInput
-from ftprl.linear.derived import needed
+from ftprl.linear.derived import idle_weight, needed
 from ftprl.linear.engine import Engine
-from ftprl.linear.experts import coin_bets, coin_bias, stack_of
+from ftprl.linear.experts import (
+    coin_bets,
+    coin_bias,
+    columns_of,
+    labels_alone,
+    newton_experts,
+    predicting_weights,
+    score_unit,
+)
 from ftprl.linear.model import Model
 
 Vector = NDArray[np.float64]
 _LARGEST = float(np.finfo(np.float64).max)
+_SCORE_CUT = 8.0  # Newton experts see scores without a unit cut to this: src/core/learn/newton.inl
 
 
 @final
@@ -30,23 +39,23 @@ class ScoreNumbers:
 
 
 def score_numbers(model: Model) -> ScoreNumbers:
-    """The numbers of a model; all that is not among the cells has the weight `idle`."""
+    """Return the numbers of a model; cells that are not among them have the weights `idle`."""
     engine = model.engine
     if engine.spec.classes and not engine.classes:
         raise InvalidInput("export needs a model that has met a class, got one without any; train it first.")
     with engine.unchanged():
         cells = needed(engine)
         if engine.spec.classes:
-            weights = engine.class_weights_at(cells).reshape(len(cells), -1)
-            return ScoreNumbers(cells, weights, _mixing_of_classes(model) | _reading(model))
-        columns = [engine.weights_at(cells, k) for k in range(len(engine.spec.scales))]
-        if engine.spec.coin:
-            columns.append(coin_bets(engine, cells))
-        return ScoreNumbers(cells, np.column_stack(columns), _mixing(engine) | _reading(model))
+            weights, scoring = engine.class_weights_at(cells).reshape(len(cells), -1), _scoring_of_classes(model)
+        else:
+            own = [engine.weights_at(cells, k) for k in range(len(engine.spec.scales))]
+            weights = np.column_stack([*own, *([coin_bets(engine, cells)] if engine.spec.coin else [])])
+            scoring = _scoring(engine)
+        return ScoreNumbers(cells, weights, _shared(engine) | scoring | _reading(model))
 
 
 def _intercepts(engine: Engine) -> list[float]:
-    """The weight of the intercept in each scale and in the coin, by the same operations as in a prediction."""
+    """Return the intercept of each scale and of the coin, by the same operations as in a prediction."""
     spec, (z, R, _, kappa) = engine.spec, engine.intercept
     h = np.array(spec.scales)
     strength = spec.beta + R
@@ -58,71 +67,85 @@ def _intercepts(engine: Engine) -> list[float]:
             own = np.where(strength > 0, z * -h / strength, 0.0)
     if not spec.intercept:
         own = np.zeros(len(h))
-    if not spec.coin:
-        return [float(x) for x in own]
-    return [*(float(x) for x in own), coin_bias(engine)]
+    return [*own.tolist(), *([coin_bias(engine)] if spec.coin else [])]
 
 
-def _mixing(engine: Engine) -> dict[str, Any]:
-    """What makes one prediction of the scores of the scales."""
-    spec, loss = engine.spec, engine.loss
-    idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
-    facts = engine.label_state
-    has_classes = loss.rule == "classes"
-    unit = 1.0 if facts is None or has_classes or loss.link == "log" else facts["unit"]
-    settings: dict[str, Any] = {
-        "loss": spec.loss,
-        "link": loss.link,
-        "scales": len(spec.scales),
-        "coin": spec.coin,
-        "idle": [idle] * len(spec.scales) + [0.0] * spec.coin,
-        "intercepts": _intercepts(engine),
-        "labels": None,
-        "float64": spec.float64,
-        "stack": spec.stacked,
-        "stack_unit": unit,
-        "stack_gain": loss.stack_gain,
-        "classes": has_classes,
-        "w": [1.0] if engine.mixture is None else list(engine.mixture.weights),
+def _shared(engine: Engine) -> dict[str, Any]:
+    """Return the settings that models of one score and of several classes have in common.
+
+    `columns` has the cell, the mean and the deviation of each column that a Newton expert sees.
+    """
+    columns = columns_of(engine)
+    facts = (np.maximum(columns.cells, 0).tolist(), columns.means.tolist(), columns.deviations.tolist())
+    return {
+        "loss": engine.spec.loss,
+        "scales": len(engine.spec.scales),
+        "coin": engine.spec.coin,
+        "float64": engine.spec.float64,
+        "experts": _experts(engine),
+        "dense": list(zip(*facts, strict=True)),
         "calibration": _calibration(engine),
-        **_stack(engine),
     }
-    if facts is not None:
-        settings["labels"] = {name: facts[name] for name in ("offset", "lowest", "highest")}
-        sign = float((facts["mean"] > 0) - (facts["mean"] < 0))
-        settings["labels_predict"] = sign if has_classes else facts["offset"]
-    return settings
 
 
-def _mixing_of_classes(model: Model) -> dict[str, Any]:
-    """What makes the probabilities of the classes of the scores of every class and scale."""
+def _experts(engine: Engine) -> list[dict[str, Any]]:
+    """Return the experts that predict, in their order: a name and a weight each, and what the expert says.
+
+    That is the score of a scale or of the coin, `score` its number; what the labels alone predict, `says`; or the scores
+    times `u` and the columns times `columns`, for a Newton expert.
+    """
+    newtons = {expert.name: expert for expert in newton_experts(engine)}
+    found: list[dict[str, Any]] = []
+    for k, (name, weight) in enumerate(predicting_weights(engine)):
+        entry: dict[str, Any] = {"name": name, "weight": weight}
+        if name in newtons:
+            own = newtons[name].columns
+            columns = own if engine.spec.classes else own.reshape(-1)
+            entry |= {"u": newtons[name].scores.tolist(), "columns": columns.tolist()}
+        elif name in ("offset", "majority"):
+            entry["says"] = labels_alone(engine)
+        else:
+            entry["score"] = min(k, len(engine.spec.scales))
+        found.append(entry)
+    return found
+
+
+def _scoring(engine: Engine) -> dict[str, Any]:
+    """Return the settings of one score: its unit and range, and the range in which Newton experts see scores."""
+    spec, loss, labels = engine.spec, engine.loss, engine.label_state
+    low, high = (-_LARGEST, _LARGEST) if labels is None else (labels["lowest"], labels["highest"])
+    offset = 0.0 if labels is None else labels["offset"]
+    return {
+        "link": loss.link,
+        "idle": [idle_weight(engine)] * len(spec.scales) + [0.0] * spec.coin,
+        "intercepts": _intercepts(engine),
+        "mixes_odds": labels is None,
+        "offset": offset,
+        "unit": score_unit(engine),
+        "gain": loss.stack_gain,
+        "range": [low, high],
+        "seen": [low, high, offset] if loss.has_offset else [-_SCORE_CUT, _SCORE_CUT, 0.0],
+    }
+
+
+def _scoring_of_classes(model: Model) -> dict[str, Any]:
+    """Return the settings of the probabilities of several classes."""
     engine, spec = model.engine, model.spec
-    K = len(spec.scales)
     z, R = (engine.intercept_columns[:, part] for part in range(2))
     h, held = np.array(spec.scales), spec.beta + R
     own = np.divide(z * -h, held, out=np.zeros_like(held), where=held > 0) * spec.intercept
-    idle = max(spec.lower, 0.0) if spec.upper > 0.0 else spec.upper
     return {
-        "loss": spec.loss,
-        "one_vs_rest": spec.scalar_loss().one_vs_rest,
         "link": "classes",
-        "scales": K,
-        "idle": [idle] * (engine.columns * K),
+        "one_vs_rest": spec.scalar_loss().one_vs_rest,
+        "idle": [idle_weight(engine)] * own.size,
         "intercepts": own.reshape(-1).tolist(),
-        "labels": None,
-        "coin": False,
-        "float64": spec.float64,
         "class_labels": list(model.classes or ()),
         "copies": engine.copies.tolist(),
-        "stack": spec.stacked,
-        "w": [1.0] if engine.mixture is None else list(engine.mixture.weights),
-        "calibration": None,
-        **_stack(engine),
     }
 
 
 def _calibration(engine: Engine) -> dict[str, Any] | None:
-    """How log-odds are calibrated: a shift and two slopes, or log-odds before and after between which it is linear."""
+    """Return how log-odds are calibrated: a shift and two slopes, or log-odds before and after between which it is linear."""
     if engine.spec.calibrate == "none":
         return None
     knots = engine.calibration_knots
@@ -133,19 +156,8 @@ def _calibration(engine: Engine) -> dict[str, Any] | None:
     return {"shift": b, "above": max(a + c, 0.0), "below": max(a - c, 0.0)}
 
 
-def _stack(engine: Engine) -> dict[str, Any]:
-    """The coefficients of the stack: those of the scales, of a constant and of the dense columns that it sees."""
-    stack, sees_columns = stack_of(engine), engine.columns_of(engine.saved_arrays)[1] > 0
-    dense = stack.dense.tolist() if sees_columns else []
-    return {
-        "u": stack.scales.tolist() if engine.spec.stacked else [],
-        "dense": [[int(cell), mean, deviation] for cell, mean, deviation in stack.columns.tolist()],
-        "dense_u": dense if engine.spec.classes or not dense else dense[0],
-    }
-
-
 def _reading(model: Model) -> dict[str, Any]:
-    """How a row becomes cells and values."""
+    """Return how a row becomes cells and values."""
     reading = model.reading
     columns = reading.get("columns")
     format = reading.get("format", "arrays")

@@ -15,7 +15,8 @@ from ftprl.linear.model import Model
 
 MOST_COLUMNS = 1 << 16  # of a model whose rows are one array; others take cells and values
 _OPSET, _ML_OPSET = 17, 3
-_CUT = 8.0
+_CUT = 8.0  # of columns
+_LOWEST_LOG = -8.0  # of probabilities, as Newton experts see them
 _CLAMP = 60.0
 
 
@@ -117,15 +118,11 @@ class _Graph:
 def _scores(g: _Graph, numbers: ScoreNumbers) -> tuple[str, Any]:
     """The scores of the scales and the coin without what mixes them, (rows, scales); and the values of a cell."""
     s, weights = numbers.settings, numbers.weights
-    offset = s["labels"]["offset"] if s["labels"] else 0.0
-    # The coin is counted from 0 and then in the unit of the labels.
-    shift = np.array(s["intercepts"]) + offset
-    scale = np.ones(len(shift))
-    if s["coin"]:
-        scale[-1] = s["stack_unit"]
-        shift[-1] = s["intercepts"][-1] * s["stack_unit"] + offset
-    idle = np.array(s["idle"]) * scale
-    weights = weights * scale
+    unit, shift = np.ones(len(s["intercepts"])), np.array(s["intercepts"])
+    if s["link"] != "classes":
+        unit[s["scales"] :] = s["unit"]  # the coin's
+        shift = shift * unit + s["offset"]
+    idle, weights = np.array(s["idle"]) * unit, weights * unit
     if s["kind"] == "numbers" and s["dim"] <= MOST_COLUMNS:
         return _dense_scores(g, numbers.cells, weights, idle, shift, s["dim"])
     return _sparse_scores(g, numbers.cells, weights, idle, shift)
@@ -142,7 +139,7 @@ def _dense_scores(
     else:
         some = g.node("Gather", X, g.constant(cells, np.int64), axis=1)
         product = g.node("MatMul", some, g.constant(weights))
-    return g.node("Add", product, g.constant(shift)), lambda cell: g.column(X, cell)
+    return g.node("Add", product, g.constant(shift)), lambda cells: g.node("Gather", X, cells, axis=1)
 
 
 def _sparse_scores(g: _Graph, cells: NDArray[np.uint32], weights: Any, idle: Any, shift: Any) -> tuple[str, Any]:
@@ -160,54 +157,63 @@ def _sparse_scores(g: _Graph, cells: NDArray[np.uint32], weights: Any, idle: Any
     gathered = g.node("Gather", g.constant(table), at, axis=0)  # rows, entries, scales
     products = g.node("Mul", gathered, g.node("Unsqueeze", values, g.constant([2], np.int64)))
 
-    def value_of(cell: int) -> str:
-        is_cell = g.wide(g.node("Equal", cell_input, g.constant(cell, np.int64)))
-        return g.total(g.node("Mul", values, is_cell))
+    def values_of(cells: str) -> str:
+        is_cell = g.wide(g.node("Equal", g.node("Unsqueeze", cell_input, g.constant([2], np.int64)), cells))
+        return g.total(g.node("Mul", g.node("Unsqueeze", values, g.constant([2], np.int64)), is_cell))
 
-    return g.node("Add", g.total(products), g.constant(shift)), value_of
-
-
-def _mixture(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:
-    if s["scales"] == 1:
-        own = g.column(scores, 0)
-        return g.cut(own, s["labels"]["lowest"], s["labels"]["highest"]) if s["labels"] else own
-    return _mean_of_experts(g, s, scores, value_of) if s["labels"] else _mixed_odds(g, s, scores, value_of)
+    return g.node("Add", g.total(products), g.constant(shift)), values_of
 
 
-def _columns_of(g: _Graph, scores: str, first: int, last: int) -> str:
-    return g.node("Slice", scores, *(g.constant([at], np.int64) for at in (first, last, 1)))
+def _mixture(g: _Graph, s: dict[str, Any], scores: str, values_of: Any) -> str:
+    """The score of the mixture of what all experts say."""
+    low, high, centre = s["seen"]
+    seen = g.node("Sub", g.cut(scores, low, high), g.constant(centre))
+    said = []
+    for expert in s["experts"]:
+        if "u" in expert:
+            f = g.node("Add", g.node("MatMul", seen, g.constant(_matrix(expert["u"]))), g.constant(s["offset"]))
+            if expert["columns"]:
+                own = _columns_score(g, s, expert["columns"], values_of)
+                f = g.node("Add", f, g.node("Mul", own, g.constant(s["unit"])))
+            said.append(g.cut(g.node("Mul", f, g.constant(s["gain"])), *s["range"]))
+        else:
+            own = g.node("Gather", scores, g.constant([expert.get("score", 0)], np.int64), axis=1)
+            said.append(g.cut(own, *([expert["says"]] * 2 if "says" in expert else s["range"])))
+    experts = g.node("Concat", *said, axis=1)
+    if s["mixes_odds"]:
+        return _mixed_odds(g, s, experts) if len(said) > 1 else g.column(experts, 0)
+    return g.total(g.node("Mul", experts, g.constant([expert["weight"] for expert in s["experts"]])))
 
 
-def _stack(g: _Graph, s: dict[str, Any], seen: str, value_of: Any) -> str:
-    """The stack without its offset: coefficients times what it sees, and the dense columns in the stack's unit."""
-    f = g.total(g.node("Mul", seen, g.constant(s["u"][: s["scales"]])))
-    if s["dense_u"]:
-        constant, *coefficients = s["dense_u"]
-        total = g.constant(constant)
-        for u, (cell, centre, deviation) in zip(coefficients, s["dense"], strict=True):
-            distance = g.node("Sub", value_of(cell), g.constant(centre))
-            value = g.cut(g.node("Div", distance, g.constant(deviation)), -_CUT, _CUT)
-            total = g.node("Add", total, g.node("Mul", value, g.constant(u)))
-        f = g.node("Add", f, g.node("Mul", total, g.constant(s["stack_unit"])))
-    return f
+def _matrix(numbers: list[Any]) -> NDArray[np.float64]:
+    """Return coefficients as a matrix with a column for each output."""
+    return np.atleast_2d(np.array(numbers)).T
+
+
+def _columns_score(g: _Graph, s: dict[str, Any], own: list[Any], values_of: Any) -> str:
+    """The score of a constant and the columns, (rows, outputs)."""
+    constant, coefficients = np.split(_matrix(own), [1])
+    if not s["dense"]:
+        return g.constant(constant)
+    cells, means, deviations = zip(*s["dense"], strict=True)
+    distance = g.node("Sub", values_of(g.constant(cells, np.int64)), g.constant(means))
+    x = g.cut(g.node("Div", distance, g.constant(deviations)), -_CUT, _CUT)
+    return g.node("Add", g.node("MatMul", x, g.constant(coefficients)), g.constant(constant))
 
 
 def _as_column(g: _Graph, vector: str) -> str:
     return g.node("Unsqueeze", vector, g.constant([1], np.int64))
 
 
-def _mixed_odds(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:
-    """The log-odds of the mixed probability: ln sum w e^-loss for both labels."""
-    count = s["scales"]
-    experts = [_columns_of(g, scores, 0, count)]
-    if s["stack"]:
-        experts.append(_as_column(g, _stack(g, s, g.cut(experts[0], -_CUT, _CUT), value_of)))
-    if s["coin"]:
-        experts.append(_columns_of(g, scores, count, count + 1))
-    odds = g.node("Concat", *experts, axis=1)
-    w = np.array(s["w"])
+def _log_weights(s: dict[str, Any]) -> NDArray[np.float64]:
+    """The logarithms of the weights of the experts."""
     with np.errstate(divide="ignore"):
-        logs = np.maximum(np.log(w / w.sum()), -1e300)
+        return np.maximum(np.log([expert["weight"] for expert in s["experts"]]), -1e300)
+
+
+def _mixed_odds(g: _Graph, s: dict[str, Any], odds: str) -> str:
+    """The log-odds of the mixed probability: ln sum w e^-loss for both labels."""
+    logs = _log_weights(s)
     one = g.constant(1.0)
     tail = g.node("Log", g.node("Add", one, g.node("Exp", g.node("Neg", g.node("Abs", odds)))))
     none = g.constant(0.0)
@@ -224,7 +230,7 @@ def _log_softmax(g: _Graph, numbers: str, logs_of_copies: str) -> str:
     return g.node("Sub", numbers, total)
 
 
-def _log_chances(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:
+def _log_chances(g: _Graph, s: dict[str, Any], scores: str, values_of: Any) -> str:
     """The logarithms of the mixed probabilities of the classes that are known."""
     count, columns, known = s["scales"], len(s["copies"]), len(s["class_labels"])
     t = g.node("Reshape", scores, g.constant([-1, columns, count], np.int64))
@@ -233,45 +239,19 @@ def _log_chances(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> st
         t = g.node("Sub", g.node("Min", t, g.constant(0.0)), tail)
     copies = g.constant(np.log(np.array(s["copies"]))[:, None])
     logs = _log_softmax(g, t, copies)
-    if s["stack"]:
-        seen = g.node("Max", logs, g.constant(-_CUT))
-        f = g.node("ReduceSum", g.node("Mul", seen, g.constant(s["u"])), g.constant([2], np.int64), keepdims=1)
-        if s["dense_u"]:
-            own = np.array(s["dense_u"])
-            added = g.constant(own[:, :1])
-            for u, (cell, centre, deviation) in zip(own[:, 1:].T, s["dense"], strict=True):
-                distance = g.node("Sub", value_of(cell), g.constant(centre))
-                value = g.cut(g.node("Div", distance, g.constant(deviation)), -_CUT, _CUT)
-                value = g.node("Unsqueeze", value, g.constant([1, 2], np.int64))
-                added = g.node("Add", added, g.node("Mul", value, g.constant(u[:, None])))
-            f = g.node("Add", f, added)
-        logs = g.node("Concat", logs, _log_softmax(g, f, copies), axis=2)
-    w = np.array(s["w"])
-    with np.errstate(divide="ignore"):
-        weights = g.constant(np.maximum(np.log(w / w.sum()), -1e300))
-    mixed = g.node("ReduceLogSumExp", g.node("Add", logs, weights), axes=[2], keepdims=0)
-    return _columns_of(g, mixed, 0, known)
-
-
-def _mean_of_experts(g: _Graph, s: dict[str, Any], scores: str, value_of: Any) -> str:
-    """The mean of what the experts predict, each within the range of the labels."""
-    count, labels = s["scales"], s["labels"]
-    low, high = labels["lowest"], labels["highest"]
-    raw = _columns_of(g, scores, 0, count)
-    cut = g.cut(raw, low, high)
-    w = s["w"]
-    mean = g.total(g.node("Mul", cut, g.constant(w[:count])))
-    at = count
-    if s["stack"]:
-        seen = g.cut(raw, -_CUT, _CUT) if s["classes"] else cut
-        f = _stack(g, s, g.node("Sub", seen, g.constant(labels["offset"])), value_of)
-        f = g.node("Mul", g.node("Add", f, g.constant(labels["offset"])), g.constant(s["stack_gain"]))
-        mean = g.node("Add", mean, g.node("Mul", g.cut(f, low, high), g.constant(w[at])))
-        at += 1
-    mean = g.node("Add", mean, g.constant(w[at] * s["labels_predict"]))
-    if s["coin"]:
-        mean = g.node("Add", mean, g.node("Mul", g.cut(g.column(scores, count), low, high), g.constant(w[at + 1])))
-    return mean
+    seen, said = g.node("Max", logs, g.constant(_LOWEST_LOG)), []
+    for expert in s["experts"]:
+        if "score" in expert:
+            said.append(g.node("Gather", logs, g.constant([expert["score"]], np.int64), axis=2))
+            continue
+        f = g.node("MatMul", seen, g.constant(_matrix(expert["u"])))
+        if expert["columns"]:
+            own = _columns_score(g, s, expert["columns"], values_of)
+            f = g.node("Add", f, g.node("Unsqueeze", own, g.constant([2], np.int64)))
+        said.append(_log_softmax(g, f, copies))
+    weighted = g.node("Add", g.node("Concat", *said, axis=2), g.constant(_log_weights(s)))
+    mixed = g.node("ReduceLogSumExp", weighted, axes=[2], keepdims=0)
+    return g.node("Slice", mixed, *(g.constant([at], np.int64) for at in (0, known, 1)))
 
 
 def _calibrated(g: _Graph, map: dict[str, Any] | None, score: str) -> str:

@@ -35,7 +35,8 @@ _MASK = (1 << 64) - 1
 _K0 = math.isqrt(2 << 128) & _MASK  # the first 64 fractional bits of sqrt(2)
 _K1 = math.isqrt(3 << 128) & _MASK  # and of sqrt(3)
 _LARGEST = 1e30
-_STACK_CUT = _DENSE_CUT = 8.0
+_COLUMN_CUT = 8.0
+_LOWEST_LOG = -8.0
 _LOG_SCORE = 60.0
 _SHIFT = 1.5 * 2.0**52
 _LN2 = (float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33"))
@@ -369,16 +370,9 @@ def _scores(entries):
         for i, (row, value) in enumerate(rows):
             sums[i % 4] += (idle[k] if row is None else _WEIGHTS[row + k]) * value
         scores.append((sums[0] + sums[1]) + (sums[2] + sums[3]))
-    coin = SETTINGS["coin"]
-    offset = SETTINGS["labels"]["offset"] if SETTINGS["labels"] else 0.0
-    scales = width - 1 if coin else width
-    own = [
-        (scores[k] + offset) + intercepts[k] if SETTINGS["labels"] else scores[k] + intercepts[k] for k in range(scales)
-    ]
-    if coin:
-        bet = scores[scales] + intercepts[scales]
-        own.append(offset + SETTINGS["stack_unit"] * bet if SETTINGS["labels"] else bet)
-    return own
+    offset, scales = SETTINGS["offset"], SETTINGS["scales"]
+    own = [(score + offset) + intercept for score, intercept in zip(scores[:scales], intercepts)]
+    return own + [offset + SETTINGS["unit"] * (bet + intercepts[scales]) for bet in scores[scales:]]
 
 
 def _cut(value, low, high):
@@ -386,33 +380,48 @@ def _cut(value, low, high):
 
 
 def _columns_score(values, weights):
-    """What the constant and the dense columns add to the score of the stack."""
+    """The score of a constant and the columns, of which a Newton expert may have none."""
     inputs = [1.0]
-    for cell, centre, deviation in SETTINGS["dense"]:
-        inputs.append(_cut((values.get(cell, 0.0) - centre) / deviation, -_DENSE_CUT, _DENSE_CUT))
+    for cell, mean, deviation in SETTINGS["dense"]:
+        inputs.append(_cut((values.get(cell, 0.0) - mean) / deviation, -_COLUMN_CUT, _COLUMN_CUT))
     sums = [0.0, 0.0, 0.0, 0.0]
     for i, (u, value) in enumerate(zip(weights, inputs)):
         sums[i % 4] += u * value
     return (sums[0] + sums[1]) + (sums[2] + sums[3])
 
 
+def _combined(expert, scores):
+    """The scores that a Newton expert sees, times its coefficients."""
+    total = 0.0
+    for u, score in zip(expert["u"], scores):
+        total += u * score
+    return total
+
+
 def _mixture(scores, values):
-    labels, count = SETTINGS["labels"], SETTINGS["scales"]
-    if count == 1:
-        return _cut(scores[0], labels["lowest"], labels["highest"]) if labels else scores[0]
-    return _mixed_mean(scores, values) if labels else _mixed_odds(scores, values)
+    """The score of the mixture of what all experts say."""
+    (low, high), (low_seen, high_seen, centre) = SETTINGS["range"], SETTINGS["seen"]
+    seen, said = [_cut(score, low_seen, high_seen) - centre for score in scores], []
+    for expert in SETTINGS["experts"]:
+        if "says" in expert:
+            said.append(expert["says"])
+        elif "score" in expert:
+            said.append(_cut(scores[expert["score"]], low, high))
+        else:
+            f = SETTINGS["offset"] + _combined(expert, seen)
+            if expert["columns"]:
+                f = f + SETTINGS["unit"] * _columns_score(values, expert["columns"])
+            said.append(_cut(SETTINGS["gain"] * f, low, high))
+    if SETTINGS["mixes_odds"]:
+        return _mixed_odds(said) if len(said) > 1 else said[0]
+    mean = 0.0
+    for expert, one in zip(SETTINGS["experts"], said):
+        mean += expert["weight"] * one
+    return mean
 
 
-def _mixed_odds(scores, values):
+def _mixed_odds(experts):
     """The log-odds of the mixed probability."""
-    count, u = SETTINGS["scales"], SETTINGS["u"]
-    experts = scores[:count]
-    if SETTINGS["stack"]:
-        f = 0.0
-        for k in range(count):
-            f += u[k] * _cut(scores[k], -_STACK_CUT, _STACK_CUT)
-        experts.append(f + _columns_score(values, SETTINGS["dense_u"]) if SETTINGS["dense_u"] else f)
-    experts += scores[count:]
     yes, no = [], []
     for s in experts:
         e = math.exp(-abs(s))
@@ -430,31 +439,9 @@ def _mixed_odds(scores, values):
 def _mixed_loss(losses):
     """-ln sum w e^-l."""
     total, low = 0.0, min(losses)
-    for weight, loss in zip(SETTINGS["w"], losses):
-        total += weight * math.exp(low - loss)
+    for expert, loss in zip(SETTINGS["experts"], losses):
+        total += expert["weight"] * math.exp(low - loss)
     return low - math.log(total)
-
-
-def _mixed_mean(scores, values):
-    """The mean of what the experts predict, each within the range of the labels."""
-    count, u, labels = SETTINGS["scales"], SETTINGS["u"], SETTINGS["labels"]
-    low, high, offset = labels["lowest"], labels["highest"], labels["offset"]
-    experts = [_cut(s, low, high) for s in scores[:count]]
-    if SETTINGS["stack"]:
-        total = 0.0
-        for k in range(count):
-            seen = _cut(scores[k], -_STACK_CUT, _STACK_CUT) if SETTINGS["classes"] else experts[k]
-            total += u[k] * (seen - offset)
-        f = offset + total
-        if SETTINGS["dense_u"]:
-            f = f + SETTINGS["stack_unit"] * _columns_score(values, SETTINGS["dense_u"])
-        experts.append(_cut(SETTINGS["stack_gain"] * f, low, high))
-    experts.append(SETTINGS["labels_predict"])
-    experts += [_cut(s, low, high) for s in scores[count:]]
-    mean = 0.0
-    for weight, one in zip(SETTINGS["w"], experts):
-        mean += weight * one
-    return mean
 
 
 # ---- several classes ----
@@ -501,20 +488,22 @@ def _log_chances(entries):
     count, columns, scores = SETTINGS["scales"], len(SETTINGS["copies"]), _class_scores(entries)
     if SETTINGS["one_vs_rest"]:
         scores = [min(s, 0.0) - math.log1p(_exp_below(-abs(s))) for s in scores]
-    experts = [_softmax([scores[c * count + k] for c in range(columns)]) for k in range(count)]
-    if SETTINGS["stack"]:
-        values, f = dict(entries), []
-        for c in range(columns):
-            total = 0.0
-            for u, (logs, _) in zip(SETTINGS["u"], experts):
-                total += u * max(logs[c], -_STACK_CUT)
-            f.append(total + _columns_score(values, SETTINGS["dense_u"][c]) if SETTINGS["dense_u"] else total)
+    of_scales = [_softmax([scores[c * count + k] for c in range(columns)]) for k in range(count)]
+    seen = [[max(logs[c], _LOWEST_LOG) for logs, _ in of_scales] for c in range(columns)]
+    values, experts = dict(entries), []
+    for expert in SETTINGS["experts"]:
+        if "score" in expert:
+            experts.append(of_scales[expert["score"]])
+            continue
+        f = [_combined(expert, own) for own in seen]
+        if expert["columns"]:
+            f = [one + _columns_score(values, own) for one, own in zip(f, expert["columns"])]
         experts.append(_softmax(f))
     result = []
     for c in range(len(SETTINGS["class_labels"])):
         total = 0.0
-        for w, (_, chances) in zip(SETTINGS["w"], experts):
-            total += w * chances[c]
+        for expert, (_, chances) in zip(SETTINGS["experts"], experts):
+            total += expert["weight"] * chances[c]
         result.append(math.log(total) if total >= 2.0**-900 else -_mixed_loss([-logs[c] for logs, _ in experts]))
     return result
 

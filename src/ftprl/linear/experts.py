@@ -20,22 +20,24 @@ from ftprl.linear.spec import LIMIT
 Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
 _WEALTH = 0.3  # of a coin before its first bet: src/core/learn/coin.hpp
+_LETTERS = {"scores": "A", "columns": "B"}  # of Newton experts that predict, in the names of their arrays
 _ROWS = 1 << 14  # whose uncertainty is computed at a time
 _ARRAY_ROWS = 1 << 12  # scored at a time
 
 
 @final
 class NewtonExpert(NamedTuple):
-    """A Newton expert of a mixture: its weight there, and its coefficients.
+    """A Newton expert of a mixture: its name, its weight there, and its coefficients.
 
-    `scales` are those of the scores of the scales, `coin` that of the coin's score, `dense` those of a constant and of
-    the columns in deviations from their means: one row, or one row per column of classes; empty where it has none.
+    `scores` are the coefficients of the scores of the scales, and then of the coin's score where it sees that. `columns`
+    are those of a constant and of the columns in deviations from their means: one row, or one row per column of classes;
+    empty where it has none.
     """
 
+    name: str
     weight: float
-    scales: Vector
-    coin: float
-    dense: Vector
+    scores: Vector
+    columns: Vector
 
 
 @final
@@ -46,45 +48,53 @@ class Columns(NamedTuple):
     means: Vector
     deviations: Vector
 
-    def in_units(self, dense: Vector, slots: Slots) -> tuple[Vector, Vector]:
-        """Return weights of cells and constants, one row and number per row of `dense`, in the units of the data."""
-        raw = dense[:, 1:][:, self.deviations > 0] / self.deviations[self.deviations > 0]
-        cells, means = self.cells[self.deviations > 0], self.means[self.deviations > 0]
+    def in_units(self, own: Vector, slots: Slots) -> tuple[Vector, Vector]:
+        """Return weights of cells and constants, one row and number per row of `own`, in the units of the data."""
+        raw = own[:, 1:] / self.deviations
         weights = np.zeros((len(raw), len(slots)))
-        for cell, own in zip(cells, raw.T, strict=True):
-            weights[:, np.asarray(slots) == cell] += own[:, np.newaxis]
-        return weights, dense[:, 0] - raw @ means
+        for cell, of_column in zip(self.cells, raw.T, strict=True):
+            weights[:, np.asarray(slots) == cell] += of_column[:, np.newaxis]
+        return weights, own[:, 0] - raw @ self.means
 
 
 def columns_of(engine: Engine) -> Columns:
-    """Return the columns that a Newton expert sees; none where no expert does."""
+    """Return the columns that a Newton expert sees; none where no expert does.
+
+    A column that is empty, whose coefficients are 0, has the cell -1, the mean 0 and the deviation 1.
+    """
     facts = np.asarray(engine.saved_arrays.get("columns.facts", np.zeros((0, 3))))
-    return Columns(facts[:, 0].astype(np.int64) - 1, facts[:, 1], facts[:, 2])
+    return Columns(facts[:, 0].astype(np.int64) - 1, facts[:, 1], np.where(facts[:, 2] > 0.0, facts[:, 2], 1.0))
 
 
-def predicting_weights(engine: Engine) -> dict[str, float]:
-    """Return the weights of the experts in a prediction, by name: without the expert whose constant drifts."""
+def predicting_weights(engine: Engine) -> list[tuple[str, float]]:
+    """Return the experts of a prediction in their order, by name, and their weights, to the bit.
+
+    The expert whose constant drifts is left out: its constant is right only for the row that is learned next.
+    """
     mixture = engine.mixture
     if mixture is None:
-        return {f"{engine.spec.scales[0]:g}": 1.0}
-    weights = dict(zip(mixture.names, mixture.weights, strict=True))
-    weights.pop("drift", None)
-    whole = sum(weights.values())
-    return {name: weight / whole for name, weight in weights.items()}
+        return [(f"{engine.spec.scales[0]:g}", 1.0)]
+    experts = list(zip(mixture.names, mixture.weights, strict=True))
+    rest = [(name, weight) for name, weight in experts if name != "drift"]
+    whole = 0.0
+    for _, weight in rest:  # in this order: `sum` corrects rounding in some versions of Python
+        whole += weight
+    return experts if len(rest) == len(experts) else [(name, weight / whole) for name, weight in rest]
 
 
 def newton_experts(engine: Engine) -> list[NewtonExpert]:
     """Return the Newton experts that predict, in their order; none with one scale."""
-    arrays, weights, K = engine.saved_arrays, predicting_weights(engine), len(engine.spec.scales)
-    found = []
-    for name, letter in (("scores", "A"), ("columns", "B")):
-        if name not in weights or f"newton_{letter}.u" not in arrays:
+    arrays, found = engine.saved_arrays, []
+    for name, weight in predicting_weights(engine)[len(engine.spec.scales) :]:
+        if name not in _LETTERS:
             continue
-        u = np.asarray(arrays[f"newton_{letter}.u"])
-        sees_coin = engine.spec.coin and len(u) > K
-        rest = u[np.newaxis, K + sees_coin :]
-        dense = np.asarray(arrays["columns.W"]) if engine.spec.classes and name == "columns" else rest
-        found.append(NewtonExpert(weights[name], u[:K], float(u[K]) if sees_coin else 0.0, dense))
+        u, own = np.asarray(arrays[f"newton_{_LETTERS[name]}.u"]), np.zeros((0, 0))
+        if name == "columns" and engine.spec.classes:
+            own = np.asarray(arrays["columns.W"])
+        elif name == "columns":
+            scores = len(u) - 1 - len(arrays.get("columns.facts", ()))
+            u, own = u[:scores], u[np.newaxis, scores:]
+        found.append(NewtonExpert(name, weight, u, own))
     return found
 
 
@@ -99,16 +109,29 @@ def coin_bias(engine: Engine) -> float:
     if not engine.spec.intercept:
         return 0.0
     own = engine.saved_arrays["coin.intercept"]
-    return float(_bets(own[:1], own[1:2], own[2:3], own[4:5])[0]) + base_odds(engine)
+    return float(_bets(own[:1], own[1:2], own[2:3], own[4:5])[0]) + _base_odds(engine)
 
 
-def base_odds(engine: Engine) -> float:
+def labels_alone(engine: Engine) -> float:
+    """Return the score that the labels alone predict: the offset, the majority class, or the odds of the base rate."""
+    labels = engine.label_state
+    if labels is None:
+        return _base_odds(engine)
+    return float(np.sign(labels["mean"])) if engine.loss.rule == "classes" else labels["offset"]
+
+
+def _base_odds(engine: Engine) -> float:
     """Return the log-odds of the labels so far, with half a row of each class; 0 with other losses than the log loss."""
     odds = engine.saved_arrays.get("labels.odds")
     if odds is None or not engine.spec.intercept:
         return 0.0
     negative, positive, largest = odds.tolist()
     return math.log((positive + 0.5 * largest) / (negative + 0.5 * largest))
+
+
+def score_unit(engine: Engine) -> float:
+    """Return the unit of scores, which the weights of the columns and of the coin are multiplied by."""
+    return engine.label_unit if engine.loss.predicts_labels else 1.0
 
 
 def _bets(theta: Vector, sizes: Vector, won: Vector, most_lost: Vector) -> Vector:
@@ -132,11 +155,10 @@ class MeanWeights(NamedTuple):
 
 @final
 class _Shares(NamedTuple):
-    """What a mixture has of each scale, of the coin, and of the columns, by itself and by its Newton experts."""
+    """What a mixture has of each score, of the scales and then of the coin, and of the columns."""
 
-    scales: Vector
-    coin: float
-    dense: Vector
+    scores: Vector
+    columns: Vector
 
 
 def mean_weights(engine: Engine, slots: Slots) -> MeanWeights:
@@ -145,21 +167,20 @@ def mean_weights(engine: Engine, slots: Slots) -> MeanWeights:
     With one scale these are the weights of the model. Where the labels have an offset it is part of the intercept.
     """
     with engine.unchanged():
-        labels, loss = engine.label_state, engine.loss
-        offset = 0.0 if labels is None else labels["offset"]
-        shares = _shares(engine)
-        unit = labels["unit"] if labels is not None and loss.predicts_labels else 1.0
-        own = [share * engine.weights_at(slots, k) for k, share in enumerate(shares.scales)]
-        weights = sum(own, np.zeros(len(slots)))
-        intercept = float(sum(share * engine.bias(k) for k, share in enumerate(shares.scales)))
-        if shares.dense.size:
-            more, constants = columns_of(engine).in_units(shares.dense, slots)
-            weights, intercept = weights + unit * more[0], intercept + float(unit * constants[0])
-        if engine.spec.coin and engine.mixture is not None:
-            part = shares.coin * unit
+        K, shares, unit = len(engine.spec.scales), _shares(engine), score_unit(engine)
+        weights, intercept = np.zeros(len(slots)), 0.0
+        for k, share in enumerate(shares.scores[:K]):
+            weights, intercept = weights + share * engine.weights_at(slots, k), intercept + share * engine.bias(k)
+        for share in shares.scores[K:]:
+            part = unit * share
             weights, intercept = weights + part * coin_bets(engine, slots), intercept + part * coin_bias(engine)
-        intercept += predicting_weights(engine).get("offset", 0.0) * base_odds(engine)
-        return MeanWeights(weights, intercept + offset)
+        if shares.columns.size:
+            more, constants = columns_of(engine).in_units(shares.columns, slots)
+            weights, intercept = weights + unit * more[0], intercept + unit * constants[0]
+        labels = engine.label_state
+        offset = 0.0 if labels is None else labels["offset"]
+        alone = sum(weight for name, weight in predicting_weights(engine) if name in ("offset", "majority"))
+        return MeanWeights(weights, float(intercept + alone * (labels_alone(engine) - offset) + offset))
 
 
 def mean_class_weights(engine: Engine, slots: Slots) -> tuple[Vector, Vector]:
@@ -169,23 +190,23 @@ def mean_class_weights(engine: Engine, slots: Slots) -> tuple[Vector, Vector]:
     """
     with engine.unchanged():
         shares, known = _shares(engine), engine.classes
-        weights = sum(share * engine.weights_at(slots, k) for k, share in enumerate(shares.scales))
-        intercepts = sum(share * engine.biases(k) for k, share in enumerate(shares.scales))
-        if shares.dense.size:
-            more, constants = columns_of(engine).in_units(shares.dense, slots)
+        weights = sum(share * engine.weights_at(slots, k) for k, share in enumerate(shares.scores))
+        intercepts = sum(share * engine.biases(k) for k, share in enumerate(shares.scores))
+        if shares.columns.size:
+            more, constants = columns_of(engine).in_units(shares.columns, slots)
             weights, intercepts = weights + more[:known], intercepts + constants[:known]
         return np.asarray(weights - np.mean(weights, axis=0)), np.asarray(intercepts - np.mean(intercepts))
 
 
 def _shares(engine: Engine) -> _Shares:
-    weights, gain = predicting_weights(engine), engine.loss.stack_gain
-    scales = np.array([*weights.values()][: len(engine.spec.scales)])
-    coin, dense = weights.get("coin", 0.0), np.zeros((0, 0))
+    experts, K, gain = predicting_weights(engine), len(engine.spec.scales), engine.loss.stack_gain
+    scores = np.array([weight for k, (name, weight) in enumerate(experts) if k < K or name == "coin"])
+    columns = np.zeros((0, 0))
     for expert in newton_experts(engine):
         part = expert.weight * gain
-        scales, coin = scales + part * expert.scales, coin + part * expert.coin
-        dense = part * expert.dense if expert.dense.size else dense
-    return _Shares(scales, coin, dense)
+        scores = scores + part * expert.scores
+        columns = part * expert.columns if expert.columns.size else columns
+    return _Shares(scores, columns)
 
 
 # ---- dense rows ----
@@ -271,12 +292,11 @@ def _move_shares(engine: Engine) -> list[float]:
     """
     if engine.mixture is None:
         return [1.0]
-    weights, K = predicting_weights(engine), len(engine.spec.scales)
-    experts = newton_experts(engine)
-    own = np.array([*weights.values()][:K])
+    K, experts = len(engine.spec.scales), newton_experts(engine)
+    own = np.array([weight for _, weight in predicting_weights(engine)[:K]])
     total = float(own.sum()) + sum(expert.weight for expert in experts)
     if not total > 0.0:
         return [1.0 / K] * K
     for expert in experts:
-        own = own + expert.weight * np.abs(expert.scales)
+        own = own + expert.weight * np.abs(expert.scores[:K])
     return list((own / total).tolist())

@@ -84,6 +84,20 @@ def expected(engine: Engine, row: dict[int, float]) -> np.ndarray:
     return total
 
 
+def shares_of(engine: Engine) -> np.ndarray:
+    """Return what a prediction has of each scale: by itself, and in the Newton experts that predictions mix."""
+    mixture, count = engine.mixture, len(engine.spec.scales)
+    assert mixture is not None
+    w = dict(zip(mixture.names, mixture.weights, strict=True))
+    shares = np.array(mixture.weights[:count])
+    total = shares.sum()
+    for name, array in (("scores", "newton_A.u"), ("columns", "newton_B.u")):
+        if name in w:
+            shares = shares + w[name] * abs(engine.saved_arrays[array][:count])
+            total += w[name]
+    return np.asarray(shares / total)
+
+
 @pytest.mark.parametrize("scale", [0.3, (0.1, 1.0, 3.0), "auto"])
 @pytest.mark.parametrize("float64", [False, True])
 def test_it_is_that_of_the_cells(scale: Any, float64: bool) -> None:
@@ -95,14 +109,10 @@ def test_it_is_that_of_the_cells(scale: Any, float64: bool) -> None:
             for r in range(len(some))]  # fmt: skip
     np.testing.assert_allclose(actual, [expected(engine, row)[0] for row in rows], rtol=1e-6)
     own = uncertainty(engine, some)
-    mixture = engine.mixture
-    if mixture is None:
+    if engine.mixture is None:
         np.testing.assert_array_equal(own, actual[:, 0])
         return
-    count = len(engine.spec.scales)
-    w, u = np.array(mixture.weights), engine.saved_arrays.get("dense.u", engine.state["u"])[:count]
-    shares = w[:count] + w[count] * abs(u)
-    np.testing.assert_allclose(own, actual @ shares / w[: count + 1].sum(), rtol=1e-12)
+    np.testing.assert_allclose(own, actual @ shares_of(engine), rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "ovr"])
@@ -115,10 +125,7 @@ def test_of_several_classes_the_one_that_could_move_most(loss: str) -> None:
     some = Batch.from_rows(rows[:20])
     actual = engine.moves(some).reshape(20, 3, 2)
     np.testing.assert_allclose(actual, [expected(engine, row) for row in rows[:20]], rtol=1e-5)
-    mixture = engine.mixture
-    assert mixture is not None
-    shares = np.array(mixture.weights[:2]) + mixture.weights[2] * abs(engine.state["u"])
-    np.testing.assert_allclose(uncertainty(engine, some), (actual @ shares).max(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(uncertainty(engine, some), (actual @ shares_of(engine)).max(axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
