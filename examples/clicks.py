@@ -31,7 +31,7 @@ loss.set(title="Clicks, each predicted before it is learned", xlabel="rows", yla
 loss.legend(frameon=False)
 shown = [name for name in names if max(weights[name]) > 0.05]
 for name, style in zip(shown, ("-", "--", "-.", ":", "-", "--", "-.", ":", "-"), strict=False):
-    mix.plot(rows, weights[name], style, label=name if name == "stack" else f"scale {name}")
+    mix.plot(rows, weights[name], style, label=f"scale {name}" if name[0].isdigit() else name)
 mix.set(title="Which scale leads", xlabel="rows", ylabel="weight in the mixture", xscale="log", ylim=(0, 1))
 mix.legend(frameon=False)
 fig.savefig("clicks.svg")
