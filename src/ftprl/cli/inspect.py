@@ -19,6 +19,7 @@ _EXPERTS = {
     "drift": "combines them with a constant that follows the labels; predictions leave it out",
     "coin": "coin betting, no learning rate",
     "offset": "predicts from the labels alone",
+    "majority": "predicts the class that most labels had",
 }
 _BASELINE = "from the labels before each row"
 

@@ -422,6 +422,19 @@ def _mixture(scores, values):
 
 def _mixed_odds(experts):
     """The log-odds of the mixed probability."""
+    yes = no = 0.0
+    for expert, s in zip(SETTINGS["experts"], experts):
+        e = math.exp(-abs(s))
+        likely, unlikely = 1.0 / (1.0 + e), e / (1.0 + e)
+        yes += expert["weight"] * (likely if s >= 0.0 else unlikely)
+        no += expert["weight"] * (unlikely if s >= 0.0 else likely)
+    if yes >= 2.0**-900 and no >= 2.0**-900:
+        return math.log(yes) - math.log(no)
+    return _unlikely_odds(experts)
+
+
+def _unlikely_odds(experts):
+    """The same where one of the two has hardly any probability."""
     yes, no = [], []
     for s in experts:
         e = math.exp(-abs(s))

@@ -29,9 +29,9 @@ _ARRAY_ROWS = 1 << 12  # scored at a time
 class NewtonExpert(NamedTuple):
     """A Newton expert of a mixture: its name, its weight there, and its coefficients.
 
-    `scores` are the coefficients of the scores of the scales, and then of the coin's score where it sees that. `columns`
-    are those of a constant and of the columns in deviations from their means: one row, or one row per column of classes;
-    empty where it has none.
+    `scores` are the coefficients of the scores of the scales, and then of the coin's score if there is a coin.
+    `columns` are the coefficients of a constant and of the columns, whose values are counted in deviations from their
+    means: one row, or one row per column of classes; no row if the expert sees no columns.
     """
 
     name: str
@@ -121,7 +121,7 @@ def labels_alone(engine: Engine) -> float:
 
 
 def _base_odds(engine: Engine) -> float:
-    """Return the log-odds of the labels so far, with half a row of each class; 0 with other losses than the log loss."""
+    """Return the log-odds of the labels so far, with half a row of each class; 0 without log loss or intercept."""
     odds = engine.saved_arrays.get("labels.odds")
     if odds is None or not engine.spec.intercept:
         return 0.0

@@ -75,6 +75,19 @@ def test_every_loss_and_mixture(loss: str, settings: dict[str, Any], tmp_path: P
     check_exports(model, X[:60], tmp_path)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared", "quantile", "poisson"])
+def test_columns_that_came_and_left(loss: str, tmp_path: Path) -> None:
+    X, y = arrays(loss, 1, 700)
+    X[: len(X) // 4, 4] = X[len(X) // 3 :, 1] = X[len(X) // 2 :, 2] = 0.0
+    model = ftprl.train(X, y, loss=loss, order="given").model
+    assert 0.0 in model.engine.saved_arrays["columns.facts"][:, 0]  # an empty place between others
+    mixture, experts = model.engine.mixture, scorer(model)["SETTINGS"]["experts"]
+    assert mixture is not None
+    assert [expert["name"] for expert in experts] == [name for name in mixture.names if name != "drift"]
+    assert sum(expert["weight"] for expert in experts) == pytest.approx(1.0)
+    check_exports(model, X[-60:], tmp_path)
+
+
 @pytest.mark.parametrize("settings", CALIBRATED, ids=str)
 def test_calibrated_scores(settings: dict[str, Any], tmp_path: Path) -> None:
     X, y = arrays("logistic", 3)
