@@ -411,7 +411,7 @@ def _check_entry(name: str, key: str, entry: Any, at: int) -> int:
     try:
         first, last = entry["data_offsets"]
         shape, width = entry["shape"], _DTYPES[entry["dtype"]].itemsize
-        whole = type(shape) is list and len(shape) <= 2
+        whole = type(shape) is list and len(shape) <= 3
         whole = whole and all(type(n) is int and 0 <= n <= _MOST for n in (*shape, first, last))
         bytes_needed = width
         for n in shape if whole else ():
