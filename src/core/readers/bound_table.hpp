@@ -155,7 +155,8 @@ public:
             const auto& name = names[i];
             const auto* const text = reinterpret_cast<const char*>(names.text_of(name));
             if (std::exchange(met_[name.hash % met_.size()], name.hash) == name.hash && name.hash != 0) continue;
-            if (!add(name.row - from, slots_(name.hash), name.hash, text, name.size, name.is_product != 0)) return false;
+            if (!add(name.row - from, slots_(name.hash), name.hash, text, name.size, name.is_product != 0))
+                return false;
         }
         return true;
     }

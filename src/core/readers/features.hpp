@@ -385,8 +385,8 @@ private:
     std::vector<std::unique_ptr<Byte[]>> pages_;
     std::size_t page_ = 0, page_size_ = PAGE, used_ = 0;  // of the page in use
     Slots slots_{1, false};
-    NamedCells named_;                // whose names were recorded; not with those of every row
-    Buffer<std::uint32_t> unnamed_;   // features of the row whose names are to be recorded
+    NamedCells named_;               // whose names were recorded; not with those of every row
+    Buffer<std::uint32_t> unnamed_;  // features of the row whose names are to be recorded
     NewNames names_;
 };
 

@@ -112,8 +112,8 @@ def test_names_that_share_a_cell_get_the_intersection() -> None:
     assert [part.tolist() for part in table.add(names, 0, 3) or ()] == [[], [], [], []]  # met again
     again = table.copy()
     assert [part.tolist() for part in table.add(names, 3, 4) or ()] == [[0], [1], [1], [3.0, 4.0]]
-    clash = packed([("a", False), ("b", False), ("d", False)])  # d is now in the cell of a and c
-    assert again.add(clash, 2, 3) is None
+    clash = packed([("a", False), ("b", False), ("c", False), ("e", False), ("d", False)])  # d in the cell of a and c
+    assert again.add(clash, 4, 5) is None
     assert again.refused == (b"d", 0, 0.0, 2.0, 3.0, 4.0)
 
 
@@ -161,7 +161,7 @@ def test_every_weight_keeps_to_its_bounds(tmp_path: Path, loss: str, scale: Any)
     assert not engine.spec.dense
     texts = names.all()
     lower, upper = expected_limits(engine.spec, texts)
-    slots = names.cells(engine.spec.dim)
+    slots = names.cells()
     assert len(np.unique(slots)) == len(slots)
     for k in range(len(engine.spec.scales)):
         weights = engine.weights(k)[slots]

@@ -72,9 +72,7 @@ def test_numbers_become_plain() -> None:
 
 def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
     assert Spec.from_dict({"dim": 7}) == Spec(dim=7)
-    with pytest.raises(
-        InvalidInput, match="no field 'bits'; it has beta, bounds, calibrate, classes, coin, coin_retired, "
-    ):
+    with pytest.raises(InvalidInput, match="no field 'bits'; it has beta, bounds, calibrate, classes, coin, dense, "):
         Spec.from_dict({"bits": 7})
 
 
