@@ -19,6 +19,7 @@ Arrays = dict[str, np.ndarray]
 PARTS = ("mixture.", "newton_", "columns.", "coin.", "labels.odds")
 LETTER = {"scores": "A", "columns": "B", "drift": "D"}
 MOST_COLUMNS = 64
+WINDOWS = ("mixture.block", "mixture.windows")  # kept where scales may be dropped: of more than four
 ONE_EACH = ("w", "totals", "octave", "without")  # arrays of the mixture with a number for each expert
 
 
@@ -62,7 +63,7 @@ def _of_classes(twin: ClassesTwin) -> Arrays:
     if twin.table is not None:
         made |= _of_columns(twin.table)
         made["columns.W"] = np.array([own.u for own in twin.classes])
-        made["columns.Q"] = np.concatenate([own.P for own in twin.classes])
+        made["columns.Q"] = np.array([own.P for own in twin.classes])
     return made
 
 
@@ -95,7 +96,7 @@ def arrays_of_replay(replay: Replay) -> Arrays:
     made["columns.facts"], made["columns.table"] = made["columns.facts"][:used], made["columns.table"][:entries]
     if "columns.W" in made:
         made["columns.W"] = made["columns.W"][:, : 1 + used]
-        made["columns.Q"] = made["columns.Q"][:, : 1 + used, : 1 + used].reshape(-1, 1 + used)
+        made["columns.Q"] = made["columns.Q"][:, : 1 + used, : 1 + used]
         return made
     inputs = len(made["newton_B.u"]) - MOST_COLUMNS + used
     made["newton_B.u"], made["newton_B.P"] = made["newton_B.u"][:inputs], made["newton_B.P"][:inputs, :inputs]
@@ -108,7 +109,10 @@ def assert_arrays(
     """Compare the arrays of an engine with those of a twin or a replay; without a tolerance to the bit."""
     is_replay = isinstance(other, Replay)
     expected, own = arrays_of_replay(other) if is_replay else arrays_of_twin(other), arrays_of(engine)
+    few_scales = len(engine.spec.scales) <= 4
     for name, theirs in expected.items():
+        if few_scales and name in WINDOWS:
+            continue
         ours = own[name]
         if name.removeprefix("mixture.") in ONE_EACH:
             ours = ours[..., : theirs.shape[-1]]

@@ -291,6 +291,7 @@ def test_a_learner_has_the_table_of_its_twin(names: int) -> None:
         engine.learn(part)
         twin.learn(part)
         own, expected = arrays_of(engine), arrays_of_twin(twin)
-        assert len(own["columns.table"]) <= TABLE
         for name in ("columns.facts", "columns.table", "columns.rows"):
-            np.testing.assert_array_equal(own[name], expected[name], err_msg=name)
+            array = own.get(name, expected[name][:0])  # empty ones are left out
+            np.testing.assert_array_equal(array, expected[name], err_msg=name)
+        assert len(expected["columns.table"]) <= TABLE

@@ -29,10 +29,10 @@ GRIDS = ((0.05, 0.4), (0.02, 0.1, 0.5, 2.5), AUTO[1:6], AUTO, tuple(0.01 * 1.7**
 
 
 class Kept(Engine):
-    """An engine that drops no scale."""
+    """An engine that drops no scale and no other expert."""
 
-    def _may_drop_scales(self) -> bool:
-        return False
+    def _review_experts(self) -> None:
+        pass
 
 
 def results_of(learner: Engine | LearnerTwin, batch: Batch) -> dict[str, np.ndarray]:

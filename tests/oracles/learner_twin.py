@@ -50,13 +50,15 @@ class LearnerTwin:
 
     def predict(self, said: Said) -> float:
         """Return the score of a row that is not learned, or learned again: without drift."""
-        return said.experts[0] if self.mixture is None else self._mixed(said, self.mixture.awake())
+        return self._predicted(said, math.nan)[0]
 
-    def _mixed(self, said: Said, w: list[float]) -> float:
-        if not self.is_log:
-            return mean(w, said.experts)
+    def _predicted(self, said: Said, y: float) -> tuple[float, float]:
+        if self.mixture is None or not self.is_log:
+            score = said.experts[0] if self.mixture is None else mean(self.mixture.awake(), said.experts)
+            return score, self.spec.scalar_loss().value(score, y) if y == y else y
+        w = self.mixture.awake()
         yes, no = (mixed(w, [softplus(-side * s) for s in said.experts]) for side in (1.0, -1.0))
-        return no - yes
+        return no - yes, (yes if y > 0.0 else no) if y == y else y
 
     def learn_row(
         self, slots: Any, v: Any, y: float, c: float = 1.0, *, late: Said | None = None, again: bool = False
@@ -70,8 +72,7 @@ class LearnerTwin:
         now, plays = self._read(slots, v, learns=True)
         self.t, self.said = self.t + (not again), now
         if self.mixture is None or again:
-            score = self.predict(now)
-            loss = self.spec.scalar_loss().value(score, y)
+            score, loss = self._predicted(now, y)
         else:
             judged = now if late is None else e.say(late.scores, late.coin, e.columns_of(slots, v))
             score, loss = self._mix(judged, late is not None, y, c)
@@ -176,8 +177,7 @@ class LearnerTwin:
                 score, loss = self.learn_row(slots, v, y, c, late=None if late is None else late.pop(numbers[r]))
             else:
                 said = self.say(slots, v)
-                score = self.predict(said)
-                loss = self.spec.scalar_loss().value(score, y) if y == y else y
+                score, loss = self._predicted(said, y)
                 if late is not None:
                     late[numbers[r]] = said
             for to, number in ((scores, score), (losses, loss)):

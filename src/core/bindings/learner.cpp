@@ -359,7 +359,8 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
                 nb::arg("dense") = false, nb::arg("boxed") = false, nb::arg("classes") = 0,
                 nb::arg("calibrate") = "none", nb::arg("coin_input") = true);
     learner.def("copy", &Learner::copy);
-    learner.def_rw("threads", &Learner::threads, "How many threads learn a batch together; the bits do not depend on it.");
+    learner.def_rw("threads", &Learner::threads,
+                   "How many threads learn a batch together; the bits do not depend on it.");
     learner.def_rw("notes_fresh", &Learner::notes_fresh, "Whether `fresh` is kept.");
     learner.def_prop_ro("fresh", &fresh_of, "The entries of the latest batch learned whose features were new.");
     bind_rows(learner);

@@ -185,7 +185,8 @@ void ftprl::bindings::bind_learner_cells(nb::class_<Learner>& learner) {
              "Drop all scales but `count` neighbours from number `first` on.")
         .def("drop_expert", &Learner::drop_expert, nb::arg("name"), nb::call_guard<nb::gil_scoped_release>(),
              "Drop an expert that may be dropped, if it is there.")
-        .def_prop_ro("experts", &experts_of, "Name, first weight and whether it may be dropped, of each expert in order.")
+        .def_prop_ro("experts", &experts_of,
+                     "Name, first weight and whether it may be dropped, of each expert in order.")
         .def_prop_ro(
             "width", [](const Learner& self) { return self.cell_bytes() / (self.wide_cells() ? 8 : 4); },
             "How many numbers a cell has, those that fill it up included.")

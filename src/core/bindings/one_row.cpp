@@ -150,8 +150,8 @@ private:
     ftprl::NameTable* names_;
     ftprl::BoundTable* bounds_;
     const ftprl::SlotIndex* index_;  // of the cells of a compact model
-    int refused_ = 0;        // why no row is learned any more
-    std::thread::id owner_;  // who has the parsers
+    int refused_ = 0;                // why no row is learned any more
+    std::thread::id owner_;          // who has the parsers
 };
 
 }  // namespace
@@ -161,9 +161,9 @@ void ftprl::bindings::bind_one_row(nb::module_& m) {
         .def(nb::init<nb::handle, nb::handle, DictParser&, DictParser&, const Hold&, const Hold&, ftprl::NameTable*,
                       ftprl::BoundTable*, const ftprl::SlotIndex*>(),
              nb::arg("learner"), nb::arg("baseline"), nb::arg("learning"), nb::arg("scoring"), nb::arg("reading"),
-             nb::arg("changing"), nb::arg("names").none(), nb::arg("bounds").none(), nb::arg("index").none(), nb::keep_alive<1, 2>(),
-             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 8>(),
-             nb::keep_alive<1, 9>(), nb::keep_alive<1, 10>())
+             nb::arg("changing"), nb::arg("names").none(), nb::arg("bounds").none(), nb::arg("index").none(),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
+             nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(), nb::keep_alive<1, 10>())
         .def(
             "learn", &OneRow::learn, nb::arg("x"), nb::arg("y"), nb::arg("weight") = 1.0,
             "Predict and learn a row; 1 is added to the result when scales may be dropped, 2 when no name fits any "

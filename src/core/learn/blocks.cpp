@@ -15,18 +15,18 @@
 namespace ftprl {
 namespace {
 
-constexpr std::int64_t BLOCK_LENGTH = 256;        // rows
-constexpr std::int64_t MOST_NUMBERS = 1 << 16;    // that the scales say of a block, unless a single row has more
-constexpr std::int64_t ROWS_FOR_THREADS = 1024;   // fewer are done before a thread has begun
-constexpr std::int64_t IN_FLIGHT = 8;             // blocks at a time
+constexpr std::int64_t BLOCK_LENGTH = 256;       // rows
+constexpr std::int64_t MOST_NUMBERS = 1 << 16;   // that the scales say of a block, unless a single row has more
+constexpr std::int64_t ROWS_FOR_THREADS = 1024;  // fewer are done before a thread has begun
+constexpr std::int64_t IN_FLIGHT = 8;            // blocks at a time
 
 // The steps of a block that come before one of it.
 constexpr bool needs(int step, int before) {
     return (before == LABELS && step != LABELS) || (step == MIX && before != MIX);
 }
 
-// Hands the steps of blocks to threads. A step of a block begins when the same step of the block before is done, so that
-// every expert learns its rows in their order.
+// Hands the steps of blocks to threads. A step of a block begins when the same step of the block before is done, so
+// that every expert learns its rows in their order.
 class Schedule {
 public:
     Schedule(std::int64_t blocks, std::int64_t in_flight) : blocks_(blocks), in_flight_(in_flight) {}
@@ -70,7 +70,8 @@ private:
         for (int step = STEPS - 1; step >= 0; --step) {
             if (busy_[step] || done_[step] == blocks_) continue;
             bool waits = step == LABELS && done_[LABELS] - done_[MIX] >= in_flight_;
-            for (int before = 0; before < STEPS; ++before) waits = waits || (needs(step, before) && done_[before] <= done_[step]);
+            for (int before = 0; before < STEPS; ++before)
+                waits = waits || (needs(step, before) && done_[before] <= done_[step]);
             if (!waits) return step;
         }
         return -1;
@@ -103,8 +104,8 @@ std::int64_t Learner::most_block_rows() const {
     return std::clamp<std::int64_t>(MOST_NUMBERS / said_numbers(), 1, BLOCK_LENGTH);
 }
 
-// Where the block that begins at row `from` ends: columns change after rows whose numbers are powers of two. `row_number`
-// counts the rows learned for the first time.
+// Where the block that begins at row `from` ends: columns change after rows whose numbers are powers of two.
+// `row_number` counts the rows learned for the first time.
 std::int64_t Learner::block_end(const Rows& rows, std::int64_t from, std::int64_t& row_number) const {
     const std::int64_t end = std::min(rows.count, from + most_block_rows());
     if (weighs_ || frozen_ || columns_ == nullptr) return end;
@@ -226,7 +227,8 @@ Totals Learner::learn_blocks(const Batch& batch, const RowOutputs& out) {
     while (static_cast<std::int64_t>(blocks_.size()) < std::min(count, IN_FLIGHT))
         blocks_.push_back(std::make_unique<Block>());
     const auto longest = std::max<std::int64_t>(longest_row(rows), 1);
-    const std::size_t own = scratch_numbers(longest), numbers = own + static_cast<std::size_t>((longest + 3) / 4 * 4 * SCRATCH);
+    const std::size_t own = scratch_numbers(longest),
+                      numbers = own + static_cast<std::size_t>((longest + 3) / 4 * 4 * SCRATCH);
     if (buffer_ == nullptr || buffer_->size() < numbers * sizeof(double))
         buffer_ = std::make_unique<Memory>(numbers * sizeof(double));
     auto* const buffer = static_cast<double*>(buffer_->data());
@@ -237,7 +239,8 @@ Totals Learner::learn_blocks(const Batch& batch, const RowOutputs& out) {
         switch (step) {
             case LABELS:
                 begin(block, batch, from, bounds[static_cast<std::size_t>(b) + 1].first, true);
-                learn_labels(options_.constants, rows, block.from, block.to, !weighs_, labels_, rates_, block.facts.data());
+                learn_labels(options_.constants, rows, block.from, block.to, !weighs_, labels_, rates_,
+                             block.facts.data());
                 break;
             case SCALES: {
                 BasePass pass = pass_of(block, batch, true);

@@ -16,8 +16,8 @@ struct Block {
     std::vector<double> scores, tails, slopes;  // of the scales, a row of `stride` numbers each
     std::int64_t stride;
     std::vector<double> coin;
-    std::vector<double> columns;  // a row of COLUMN_STRIDE each
-    int used;                     // columns
+    std::vector<double> columns;        // a row of COLUMN_STRIDE each
+    int used;                           // columns
     std::vector<ColumnChange> changes;  // of the columns, after the last row
 };
 

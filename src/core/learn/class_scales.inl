@@ -1,5 +1,5 @@
-// Cells of several classes: a lane is a scale of a column of classes (docs/classes.md). The step of a lane is that of one
-// scale. Included by loops.inl; rules as in steps.inl.
+// Cells of several classes: a lane is a scale of a column of classes (docs/classes.md). The step of a lane is that of
+// one scale. Included by loops.inl; rules as in steps.inl.
 
 // The arrays of one row; a number for each lane.
 struct ClassRow {
@@ -46,8 +46,8 @@ inline void fetch_class_cell(const Rows& rows, const ClassConstants& c, T* cells
 
 // The scores of all lanes; for a row that will be learned the units are raised first and the plays are kept.
 template <class T, bool unconstrained, bool raise>
-inline void predict_classes(const Rows& rows, const ClassConstants& c, const TableState& state,
-                            std::int64_t from, std::int64_t to, std::int64_t end, const ClassRow& row) {
+inline void predict_classes(const Rows& rows, const ClassConstants& c, const TableState& state, std::int64_t from,
+                            std::int64_t to, std::int64_t end, const ClassRow& row) {
     T* cells = static_cast<T*>(state.cells);
     const int fours = c.lanes / 4;
     D* kept = row.kept;
@@ -69,7 +69,8 @@ inline void predict_classes(const Rows& rows, const ClassConstants& c, const Tab
     }
     if (!c.base->intercept) return;
     for (int l = 0; l < fours; ++l) {
-        const D x = play<true>(lane_play(c, l), load(state.intercept + 4 * l), load(state.intercept + c.lanes + 4 * l), all(1.0));
+        const D x = play<true>(lane_play(c, l), load(state.intercept + 4 * l), load(state.intercept + c.lanes + 4 * l),
+                               all(1.0));
         store(row.score + 4 * l, load(row.score + 4 * l) + x);
     }
 }
@@ -127,8 +128,8 @@ inline void class_slopes(const ClassConstants& c, const ClassRow& row, const dou
 }
 
 template <class T, bool unconstrained, bool receipt>
-inline void learn_class_entries(const Rows& rows, const ClassConstants& c, const TableState& state,
-                                std::int64_t from, std::int64_t to, const ClassRow& row) {
+inline void learn_class_entries(const Rows& rows, const ClassConstants& c, const TableState& state, std::int64_t from,
+                                std::int64_t to, const ClassRow& row) {
     T* cells = static_cast<T*>(state.cells);
     const int fours = c.lanes / 4;
     const D* kept = row.kept;
@@ -174,7 +175,7 @@ inline void add_class_sums(const ClassConstants& c, const TableState& state, con
     const int K = c.base->count;
     const auto* numbers = reinterpret_cast<const double*>(row.sums);
     double (*rounding)[MOST_SCALES] = state.receipt.rounding;
-    double* to[] = {state.receipt.sums[0], state.receipt.sums[1],  state.receipt.sums[2],
+    double* to[] = {state.receipt.sums[0], state.receipt.sums[1], state.receipt.sums[2],
                     rounding[DRIFT],       rounding[LINEAR_SIZE], rounding[STEP_SIZE]};
     for (int k = 0; k < K; ++k) {
         double total[6] = {}, slopes = 0.0;

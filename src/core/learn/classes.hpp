@@ -27,8 +27,8 @@ struct ClassConstants {
     const double* inverse;
 };
 
-// What Newton experts learn of each column of classes: weights of a constant and of the columns, with an inverse Hessian;
-// and the constant that drifts, with its variance.
+// What Newton experts learn of each column of classes: weights of a constant and of the columns, with an inverse
+// Hessian; and the constant that drifts, with its variance.
 struct ClassNewtons {
     double *W, *Q;  // null where no expert sees columns
     double *bias, *variance;
@@ -36,8 +36,8 @@ struct ClassNewtons {
 constexpr int CLASS_STRIDE = MOST_COLUMNS + 8;  // from one row of W and of Q to the next
 constexpr int CLASS_INPUTS = MOST_COLUMNS + 4;  // rows of Q of a class, filled up to a multiple of four
 
-// Doubles of scratch for one row, besides the plays, which take a number for each lane and entry: scores, slopes and the
-// six sums of a receipt.
+// Doubles of scratch for one row, besides the plays, which take a number for each lane and entry: scores, slopes and
+// the six sums of a receipt.
 constexpr int LANE_NUMBERS = 8;
 
 // As MixPass, whose scores are the logarithms of the probabilities, and whose tails are these. `opinions` has space for

@@ -61,15 +61,14 @@ FTPRL_INSIDE double coin_score(const Rows& rows, const CoinState& state, Bet<T>*
         for (int j = 0; j < 4; ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[p + j];
         const D v = rows.wide ? load(static_cast<const double*>(rows.values) + p)
-                                : wide(load(static_cast<const float*>(rows.values) + p));
+                              : wide(load(static_cast<const float*>(rows.values) + p));
         total += bet_block<T, raise>(at, v, bound, 4, raise ? kept++ : nullptr);
     }
     if (p < to) {
         const int count = static_cast<int>(to - p);
         for (int j = 0; j < count; ++j) fetch(cells + next[p + j]);
         for (int j = 0; j < 4; ++j) at[j] = cells + index[j < count ? p + j : p];
-        total +=
-            bet_block<T, raise>(at, values_of(rows, p, count, end), bound, count, raise ? kept : nullptr);
+        total += bet_block<T, raise>(at, values_of(rows, p, count, end), bound, count, raise ? kept : nullptr);
     }
     return sum(total);
 }
@@ -137,7 +136,8 @@ void learn_coin_rows(const BasePass& pass, const Constants& c, const CoinState& 
     for (std::int64_t r = pass.from; r < pass.to; ++r) {
         const RowFacts& f = pass.facts[r - pass.from];
         const double own = c.intercept ? intercept_bet(state.intercept) : 0.0;
-        const double bet = f.learns ? coin_score<T, true>(rows, state, kept, r) : coin_score<T, false>(rows, state, kept, r);
+        const double bet =
+            f.learns ? coin_score<T, true>(rows, state, kept, r) : coin_score<T, false>(rows, state, kept, r);
         const double score = labelled ? f.offset + f.unit * (bet + own) : bet + (own + f.alone);
         pass.scores[r - pass.from] = score;
         if (f.learns) learn_coin<T>(rows, state, kept, c.intercept, r, coin_slope(c, f, score));

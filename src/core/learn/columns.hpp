@@ -1,5 +1,5 @@
-// Columns: frequent features as inputs of a Newton expert, in deviations from their means (docs/scales.md). They depend on
-// the rows alone.
+// Columns: frequent features as inputs of a Newton expert, in deviations from their means (docs/scales.md). They depend
+// on the rows alone.
 #pragma once
 
 #include <cstddef>
@@ -53,13 +53,14 @@ public:
     int used() const { return used_; }
     // Before numbers are put: how many there will be.
     void expect(int used, int watched);
-    double (*facts())[COLUMN_FACTS] { return facts_; }
+    double (*facts()) [COLUMN_FACTS] { return facts_; }
     // What was counted may be changed by the caller.
-    double (*watched())[WATCHED_FACTS] {
+    double (*watched()) [WATCHED_FACTS] {
         is_indexed_ = false;
         return watched_;
+    } int watched_count() const {
+        return count_;
     }
-    int watched_count() const { return count_; }
     double& rows() { return rows_; }
 
 private:
@@ -81,7 +82,7 @@ private:
     bool is_indexed_ = false;
     std::uint8_t columns_[std::size_t{1} << COLUMN_BITS];  // 1 + the number of a column, by a hash of its slot
     std::int16_t column_[MOST_WATCHED] = {};               // of each feature that is counted; -1 for none
-    std::uint16_t index_[std::size_t{1} << INDEX_BITS];  // 1 + the number of a feature, by a hash of its slot
+    std::uint16_t index_[std::size_t{1} << INDEX_BITS];    // 1 + the number of a feature, by a hash of its slot
 };
 
 }  // namespace ftprl

@@ -15,10 +15,11 @@
 //   N      the rows that had this feature
 //   kappa  with labels in a unit only
 //
-// With several classes a lane is a scale of a column of classes, lane c K + k that of scale k and column c (classes.hpp).
+// With several classes a lane is a scale of a column of classes, lane c K + k that of scale k and column c
+// (classes.hpp).
 //
-// A receipt needs g_{1:t} in float64, since a float32 would lose small gradients: with one scale it stands behind a cell
-// that does not hold it, which with it fills twice the bytes; with several in an array of its own.
+// A receipt needs g_{1:t} in float64, since a float32 would lose small gradients: with one scale it stands behind a
+// cell that does not hold it, which with it fills twice the bytes; with several in an array of its own.
 //
 // Q = M (beta M + R) / h is a function of the cell and is not stored. R stands there instead of G because a
 // step then takes one root and a play one fraction, and because g^2 leaves the range of a float32 long before g
@@ -84,7 +85,8 @@ struct Constants {
     bool intercept;
     double least_kappa;  // the smallest unit of weights that cells can hold
     BoxTable boxes;
-    bool unconstrained;  // no l1, no l2 and no bound: the numbers are those of the general case, from fewer instructions
+    bool
+        unconstrained;  // no l1, no l2 and no bound: the numbers are those of the general case, from fewer instructions
 };
 
 // Rows of a batch; `values` holds float or double.
@@ -102,14 +104,15 @@ struct Rows {
 // Where the numbers of a table of cells live.
 struct TableState {
     void* cells;
-    // One scale: {z, R, M, S} (labels in a unit: {z, R, M, kappa, S}). Several: z, R and S, MOST_SCALES doubles each, and
-    // kappa; the unit is 1. Classes: z of all lanes in use, then R, then S.
+    // One scale: {z, R, M, S} (labels in a unit: {z, R, M, kappa, S}). Several: z, R and S, MOST_SCALES doubles each,
+    // and kappa; the unit is 1. Classes: z of all lanes in use, then R, then S.
     double* intercept;
     ReceiptState receipt;
 };
 
 // Rows [from, to) of a batch as a base expert reads them, and where it writes what it says of them: a row of `stride`
-// numbers for each. `tails` gets e^-|score| where the log loss is learned, `slopes` the slopes where they are asked for.
+// numbers for each. `tails` gets e^-|score| where the log loss is learned, `slopes` the slopes where they are asked
+// for.
 struct BasePass {
     const Rows* rows;
     std::int64_t from, to;
@@ -117,7 +120,7 @@ struct BasePass {
     bool learns;            // otherwise all rows are predicted with the state as it is
     double *scores, *tails, *slopes;
     std::int64_t stride;
-    void* fresh;                                   // one scale: who wants the entries of features that are new, or null
+    void* fresh;  // one scale: who wants the entries of features that are new, or null
     void (*add_fresh)(void* fresh, std::int64_t entry);
 };
 
@@ -140,7 +143,8 @@ struct ClassPass;       // classes.hpp
 using BaseLoop = void (*)(const BasePass&, const Constants&, const TableState&, double* buffer);
 using ClassLoop = void (*)(const BasePass&, const ClassConstants&, const TableState&, double* buffer);
 
-// The loops over rows for one instruction set. Indices: 1 for cells of float64, 1 for labels in a unit, 1 with a receipt.
+// The loops over rows for one instruction set. Indices: 1 for cells of float64, 1 for labels in a unit, 1 with a
+// receipt.
 struct Kernels {
     BaseLoop one[2][2][2];
     BaseLoop several[2][2][2][3];  // of 4, 8 and 16 lanes

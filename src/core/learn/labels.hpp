@@ -1,7 +1,7 @@
-// What is known of the labels so far: an offset from which scores are counted, a unit in which gradients are counted, and
-// a range to which scores are cut. What is learned then follows the label's unit and origin: docs/labels.md. It depends on
-// the labels alone, so that it is worked out for a block of rows before any expert reads them. Plain data only, as in
-// kernel.hpp.
+// What is known of the labels so far: an offset from which scores are counted, a unit in which gradients are counted,
+// and a range to which scores are cut. What is learned then follows the label's unit and origin: docs/labels.md. It
+// depends on the labels alone, so that it is worked out for a block of rows before any expert reads them. Plain data
+// only, as in kernel.hpp.
 #pragma once
 
 #include <cstddef>
@@ -48,14 +48,14 @@ LabelState no_labels(const Loss& loss);
 // unit: offset 0, unit, psi and kappa 1, no range.
 struct RowFacts {
     double y, weight;
-    double learned;       // the label as it is learned: one far from all before it is cut
-    double offset, unit;  // before the row; the unit of the experts' scores, 1 where scores have none
-    double low, high;     // before the row: experts say nothing beyond
-    double alone;         // before the row: what the labels predict alone, which is the offset expert
-    double hull_low, hull_high;                     // the range this label included
-    double unit_after, label_unit, psi, kappa;      // after the row; `label_unit` also where scores have no unit
-    bool learns;                                    // the row has a label and a weight, and is not held out
-    bool teaches;                                   // more than its label
+    double learned;              // the label as it is learned: one far from all before it is cut
+    double offset, unit;         // before the row; the unit of the experts' scores, 1 where scores have none
+    double low, high;            // before the row: experts say nothing beyond
+    double alone;                // before the row: what the labels predict alone, which is the offset expert
+    double hull_low, hull_high;  // the range this label included
+    double unit_after, label_unit, psi, kappa;  // after the row; `label_unit` also where scores have no unit
+    bool learns;                                // the row has a label and a weight, and is not held out
+    bool teaches;                               // more than its label
 };
 
 struct Constants;

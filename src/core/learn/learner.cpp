@@ -26,7 +26,8 @@ const Kernels& kernels_chosen() {
     return kernels_portable;
 }
 
-// The options with what follows from others: lanes that are not used have the scale 1, and only quantile loss has a tau.
+// The options with what follows from others: lanes that are not used have the scale 1, and only quantile loss has a
+// tau.
 LearnerOptions completed(LearnerOptions options) {
     Constants& c = options.constants;
     if (c.loss->baseline != BaselineKind::quantile) c.tau = 0.5;  // absolute loss: the median
@@ -124,7 +125,8 @@ std::vector<ExpertEntry> Learner::first_experts(const LearnerOptions& given) {
         if (o.has_newtons() && (o.columns || !kind.columns)) entries.push_back({kind.name, kind.prior, kind.droppable});
     }
     const Loss& loss = *o.constants.loss;
-    if (K > 1 && o.most_classes == 0) entries.push_back({has_margins(loss) ? "majority" : "offset", OFFSET_PRIOR, false});
+    if (K > 1 && o.most_classes == 0)
+        entries.push_back({has_margins(loss) ? "majority" : "offset", OFFSET_PRIOR, false});
     if (o.coin) entries.push_back({"coin", COIN_PRIOR, true});
     double total = 0.0;
     for (const ExpertEntry& e : entries) total += e.prior;
@@ -418,7 +420,8 @@ void Learner::expect_columns(int used, int watched) {
 std::vector<NamedArray> Learner::mixture() {
     Mixture& m = mixture_;
     const int K = scales(), n = roster().count;
-    if (is_single()) return {{"w", m.w, 0, 1, 0}, {"totals", tallies_ + LOSS, 0, 1, 0}, {"sums", tallies_ + LINEAR, 3, 1, 1}};
+    if (is_single())
+        return {{"w", m.w, 0, 1, 0}, {"totals", tallies_ + LOSS, 0, 1, 0}, {"sums", tallies_ + LINEAR, 3, 1, 1}};
     return {{"w", m.w, 0, n, 0},
             {"totals", m.totals, 0, n, 0},
             {"facts", m.facts, 0, MIXTURE_FACTS, 0},
@@ -469,8 +472,8 @@ std::vector<NamedArray> Learner::saved_arrays() {
     arrays.push_back({"columns.rows", &columns_->rows(), 0, 1, 0});
     if (used > 0) arrays.push_back({"columns.facts", &columns_->facts()[0][0], used, COLUMN_FACTS, COLUMN_FACTS});
     if (columns_->watched_count() > 0) {
-        arrays.push_back({"columns.table", &columns_->watched()[0][0], columns_->watched_count(), WATCHED_FACTS,
-                          WATCHED_FACTS});
+        arrays.push_back(
+            {"columns.table", &columns_->watched()[0][0], columns_->watched_count(), WATCHED_FACTS, WATCHED_FACTS});
     }
     return arrays;
 }

@@ -1,11 +1,11 @@
 // The learner that the rest of the program knows: a table of cells, the constants it is learned with, its experts, and
-// what was added up on the way. How a cell is laid out is the business of its three implementations: one scale, several,
-// and several classes.
+// what was added up on the way. How a cell is laid out is the business of its three implementations: one scale,
+// several, and several classes.
 //
 // A batch is learned in blocks of rows, each in steps: the facts of its labels; what the base experts (the scales, the
-// coin, the columns) say of its rows, which they then learn; and the mixture, in the order of rows. Base experts depend on
-// rows alone, not on each other or on the mixture. So with several threads each step of a block is done by whoever is
-// free, as soon as the steps before it are; the bits are those of one thread.
+// coin, the columns) say of its rows, which they then learn; and the mixture, in the order of rows. Base experts depend
+// on rows alone, not on each other or on the mixture. So with several threads each step of a block is done by whoever
+// is free, as soon as the steps before it are; the bits are those of one thread.
 #pragma once
 
 #include <cstdint>
@@ -242,8 +242,8 @@ private:
     BasePass pass_of(Block& block, const Batch& batch, bool learns) const;
     void run_coin(Block& block, const Batch& batch, bool learns, double* buffer) const;
     void learn_columns(Block& block, const Batch& batch, std::int64_t row_number);
-    MixPass mix_pass(const Block& block, const Batch& batch, const RowOutputs& out, const Roster& roster, Totals& totals,
-                     bool learns) const;
+    MixPass mix_pass(const Block& block, const Batch& batch, const RowOutputs& out, const Roster& roster,
+                     Totals& totals, bool learns) const;
     void score_rows(const Rows& rows, double* scores) const;
     void drop_number(int at);
 

@@ -106,7 +106,8 @@ Sums in_parts(const CellTable& table, const std::int64_t* slots, std::int64_t si
 }
 
 template <class T>
-void grouped(const CellTable& t, const Constants& c, int leader, int scale, const Coordinates& which, LedgerGroups& all) {
+void grouped(const CellTable& t, const Constants& c, int leader, int scale, const Coordinates& which,
+             LedgerGroups& all) {
     const double* h = c.h;
     const int scales = c.count;
     const double inverse = 1.0 / h[scale];
@@ -277,8 +278,7 @@ void put_weights(const CellTable& t, const Constants& constants, int number, dou
 
 }  // namespace
 
-LedgerGroups groups_of(const CellTable& table, const Constants& constants, int leader,
-                       int scale) {
+LedgerGroups groups_of(const CellTable& table, const Constants& constants, int leader, int scale) {
     const auto group = table.wide ? grouped<double> : grouped<float>;
     return in_parts<LedgerGroups>(table, nullptr, 0, [&](const Coordinates& which, LedgerGroups& out) {
         group(table, constants, leader, scale, which, out);

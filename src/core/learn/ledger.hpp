@@ -68,7 +68,6 @@ struct LedgerGroups {
     double sums[GROUPS][4] = {};
 };
 
-LedgerGroups groups_of(const CellTable& table, const Constants& constants, int leader,
-                       int scale);
+LedgerGroups groups_of(const CellTable& table, const Constants& constants, int leader, int scale);
 
 }  // namespace ftprl

@@ -140,18 +140,26 @@ Scan scan(const Rows& rows, std::uint64_t dim) {
 }  // namespace
 }  // namespace FTPRL_ISA
 
-#define FTPRL_LOG(T, L, receipt) FTPRL_ISA::learn_rows<FTPRL_ISA::SeveralScales<T, L, false, receipt>, FTPRL_ISA::LogLoss>
+#define FTPRL_LOG(T, L, receipt) \
+    FTPRL_ISA::learn_rows<FTPRL_ISA::SeveralScales<T, L, false, receipt>, FTPRL_ISA::LogLoss>
 #define FTPRL_LABELLED(T, L, receipt) \
     FTPRL_ISA::learn_rows<FTPRL_ISA::SeveralScales<T, L, true, receipt>, FTPRL_ISA::LabelledLoss>
 #define FTPRL_WIDTHS(make, T, receipt) {make(T, 1, receipt), make(T, 2, receipt), make(T, 4, receipt)}
-#define FTPRL_ONE_OF(T)                                                                          \
-    {{FTPRL_ISA::learn_rows<FTPRL_ISA::OneScale<T, false, false>, FTPRL_ISA::LogLoss>,           \
-      FTPRL_ISA::learn_rows<FTPRL_ISA::OneScale<T, false, true>, FTPRL_ISA::LogLoss>},           \
-     {FTPRL_ISA::learn_rows<FTPRL_ISA::OneScale<T, true, false>, FTPRL_ISA::LabelledLoss>,       \
-      FTPRL_ISA::learn_rows<FTPRL_ISA::OneScale<T, true, true>, FTPRL_ISA::LabelledLoss>}}
-#define FTPRL_SEVERAL_OF(T)                                                              \
-    {{FTPRL_WIDTHS(FTPRL_LOG, T, false), FTPRL_WIDTHS(FTPRL_LOG, T, true)},              \
-     {FTPRL_WIDTHS(FTPRL_LABELLED, T, false), FTPRL_WIDTHS(FTPRL_LABELLED, T, true)}}
+#define FTPRL_ONE_OF(T)                                                                            \
+    {                                                                                              \
+        {FTPRL_ISA::learn_rows<FTPRL_ISA::OneScale<T, false, false>, FTPRL_ISA::LogLoss>,          \
+         FTPRL_ISA::learn_rows<FTPRL_ISA::OneScale<T, false, true>, FTPRL_ISA::LogLoss>},          \
+        {                                                                                          \
+            FTPRL_ISA::learn_rows<FTPRL_ISA::OneScale<T, true, false>, FTPRL_ISA::LabelledLoss>,   \
+                FTPRL_ISA::learn_rows<FTPRL_ISA::OneScale<T, true, true>, FTPRL_ISA::LabelledLoss> \
+        }                                                                                          \
+    }
+#define FTPRL_SEVERAL_OF(T)                                                               \
+    {                                                                                     \
+        {FTPRL_WIDTHS(FTPRL_LOG, T, false), FTPRL_WIDTHS(FTPRL_LOG, T, true)}, {          \
+            FTPRL_WIDTHS(FTPRL_LABELLED, T, false), FTPRL_WIDTHS(FTPRL_LABELLED, T, true) \
+        }                                                                                 \
+    }
 
 const Kernels FTPRL_KERNELS = {
     {FTPRL_ONE_OF(float), FTPRL_ONE_OF(double)},

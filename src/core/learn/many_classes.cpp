@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-
 namespace ftprl {
 namespace {
 
@@ -92,7 +91,8 @@ void ManyClassesLearner::mix(const MixPass& pass, double* class_scores) const {
     const ClassConstants c = constants();
     const ClassNewtons none = {};
     std::vector<double> opinions(static_cast<std::size_t>(2 * pass.roster->newtons * c.columns) + 4);
-    kernels_->mix_classes({&pass, &c, newtons_ == nullptr ? &none : newtons_->of_classes(), opinions.data(), class_scores});
+    kernels_->mix_classes(
+        {&pass, &c, newtons_ == nullptr ? &none : newtons_->of_classes(), opinions.data(), class_scores});
 }
 
 // Up to the next row that is learned with a class that is not known yet; all rows when there is none.

@@ -73,7 +73,8 @@ std::size_t ManyScalesLearner::slot_bytes() const {
 void ManyScalesLearner::run_scales(const BasePass& pass, double* buffer) const {
     // Passes that do not learn leave the state alone.
     const TableState state = {memory_.data(), const_cast<double*>(intercept_), receipt_state()};
-    kernels_->several[wide_cells()][labelled()][receipt()][width_number(scales())](pass, options_.constants, state, buffer);
+    kernels_->several[wide_cells()][labelled()][receipt()][width_number(scales())](pass, options_.constants, state,
+                                                                                   buffer);
 }
 
 void ManyScalesLearner::intercept(double* out) const {

@@ -1,5 +1,5 @@
-// What mixtures of all losses share: weights, shares, blocks and octaves of losses (docs/scales.md). Included by loops.inl;
-// rules as in newton.inl.
+// What mixtures of all losses share: weights, shares, blocks and octaves of losses (docs/scales.md). Included by
+// loops.inl; rules as in newton.inl.
 
 constexpr double LEAST_CHANCE = 0x1p-900;   // a mixture that gave the label less works with logarithms
 constexpr double LEAST_WEIGHT = 0x1p-1000;  // without a share an expert whose weight is 0 could never come back
@@ -33,8 +33,8 @@ inline double mixed(const double* w, int n, const double* l) {
     return low - log(total);
 }
 
-// The weights of a prediction whose row is not learned there and then: without the expert whose constant drifts, which is
-// right for the next row only.
+// The weights of a prediction whose row is not learned there and then: without the expert whose constant drifts, which
+// is right for the next row only.
 inline void predicting_weights(const Roster& x, const Mixture& m, double* w) {
     double rest = 0.0;
     for (int j = 0; j < x.count; ++j) rest += j == x.drift ? 0.0 : m.w[j];

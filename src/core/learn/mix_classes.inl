@@ -29,7 +29,8 @@ inline ClassOpinions class_opinions(const ClassPass& p, std::int64_t row) {
             double f = 0.0;
             for (int k = 0; k < K; ++k) f += n.u[k] * seen_log(o.logs[column * K + k]);
             if (n.kind->columns) {
-                f = f + columns_score(p.newtons->W + column * CLASS_STRIDE, rows.columns + row * COLUMN_STRIDE, rows.used);
+                f = f +
+                    columns_score(p.newtons->W + column * CLASS_STRIDE, rows.columns + row * COLUMN_STRIDE, rows.used);
             } else if (n.kind->constant) {
                 f = f + p.newtons->bias[column];
             }
@@ -74,8 +75,8 @@ inline double best_class(const ClassOpinions& o, const double* w, int known) {
 
 // A Newton step of the weights of the scales. The Hessian of the loss is the sum of p (v - mean)(v - mean)^T over the
 // classes, v what the expert sees of a class: a step of Sherman and Morrison for each column.
-inline void newton_scales(const ClassConstants& c, const Newton& n, const ClassOpinions& o, const double* chances, int label,
-                          double weight) {
+inline void newton_scales(const ClassConstants& c, const Newton& n, const ClassOpinions& o, const double* chances,
+                          int label, double weight) {
     const int K = o.K, fours = (K + 3) / 4;
     alignas(32) double mean[MOST_SCALES] = {}, d[MOST_SCALES] = {}, Pd[MOST_SCALES] = {};
     for (int column = 0; column < o.C; ++column) {
@@ -130,8 +131,8 @@ inline void newton_columns(const ClassPass& p, const ClassOpinions& o, const dou
 }
 
 // The same of a constant that drifts.
-inline void newton_constants(const ClassPass& p, const Newton& n, const ClassOpinions& o, const double* chances, int label,
-                             double weight) {
+inline void newton_constants(const ClassPass& p, const Newton& n, const ClassOpinions& o, const double* chances,
+                             int label, double weight) {
     for (int column = 0; column < o.C; ++column) {
         double &bias = p.newtons->bias[column], &variance = p.newtons->variance[column];
         const double chance = chances[column], b = weight * most(chance * (1.0 - chance), LEAST_CURVE);
@@ -143,7 +144,8 @@ inline void newton_constants(const ClassPass& p, const Newton& n, const ClassOpi
 }
 
 // Labels that arrive late: the losses of the experts of a row that is only predicted are kept until it is learned. That
-// the label is in the data already does no harm: nothing reads them before. The expert whose constant drifts is left out.
+// the label is in the data already does no harm: nothing reads them before. The expert whose constant drifts is left
+// out.
 inline void keep_class_arrival(const MixPass& p, std::int64_t r, const ClassOpinions& o, int label) {
     if (p.out.arrivals == nullptr) return;
     double* to = p.out.arrivals + p.out.arrival_of[r] * arrival_numbers(o.K);
@@ -152,7 +154,8 @@ inline void keep_class_arrival(const MixPass& p, std::int64_t r, const ClassOpin
 }
 
 // A row that is learned; returns the loss of the mixture.
-inline double learn_class_row(const ClassPass& p, const ClassOpinions& o, const RowFacts& f, std::int64_t r, int label) {
+inline double learn_class_row(const ClassPass& p, const ClassOpinions& o, const RowFacts& f, std::int64_t r,
+                              int label) {
     const MixPass& rows = *p.rows;
     const Roster& x = *rows.roster;
     Mixture& m = *rows.mixture;

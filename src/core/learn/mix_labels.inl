@@ -72,10 +72,10 @@ inline void learn_lead(Mixture& m, double part, double lead_gain) {
 // ---- AdaHedge ----
 
 // AdaHedge (de Rooij, van Erven, Grunwald, Koolen 2014) with the loss of the mean in place of the mean loss, gaps that
-// may become smaller again, and a share. t counts this row; `of_label` has the losses of the experts for the label as it
-// is, and `mean_loss` that of their mean.
-inline void hedge(const MixPass& p, const RowFacts& f, const Said& s, const double* of_label, double mean_loss, double mean,
-                  double* w, double t) {
+// may become smaller again, and a share. t counts this row; `of_label` has the losses of the experts for the label as
+// it is, and `mean_loss` that of their mean.
+inline void hedge(const MixPass& p, const RowFacts& f, const Said& s, const double* of_label, double mean_loss,
+                  double mean, double* w, double t) {
     const Constants& c = *p.constants;
     Mixture& m = *p.mixture;
     const int n = p.roster->count;
@@ -88,7 +88,8 @@ inline void hedge(const MixPass& p, const RowFacts& f, const Said& s, const doub
     const double low = smallest(l, n), D = m.facts[LARGEST_GAP];
     m.facts[PAID] += f.weight * fabs(mean_loss);
     if (D == 0.0) {
-        if (mixture_loss - low > LEAST_GAP * m.facts[PAID]) m.facts[GAP_NOW] = m.facts[LARGEST_GAP] = mixture_loss - low;
+        if (mixture_loss - low > LEAST_GAP * m.facts[PAID])
+            m.facts[GAP_NOW] = m.facts[LARGEST_GAP] = mixture_loss - low;
         return;
     }
     double power[MOST_EXPERTS], after[MOST_EXPERTS], sum = 0.0;
@@ -182,7 +183,8 @@ inline void learn_labelled_row(const MixPass& p, const RowFacts& f, std::int64_t
     for (int i = 0; i < x.droppables; ++i) {
         const int j = x.droppable[i];
         const double rest = 1.0 - m.w[j];
-        const double own = rest < LEAST_REST ? smallest_but(l, n, j) : value_at(c, (mean - m.w[j] * s.expert[j]) / rest, y);
+        const double own =
+            rest < LEAST_REST ? smallest_but(l, n, j) : value_at(c, (mean - m.w[j] * s.expert[j]) / rest, y);
         m.without[OCTAVE_NOW][j] += f.weight * (own - base);
     }
     if (t > 1.0) has_margins(*c.loss) ? hedge_margins(p, f, s, l, t) : hedge(p, f, s, l, loss, mean, m.w, t);

@@ -72,14 +72,15 @@ inline void newton_log_steps(const MixPass& p, const RowFacts& f, const Said& s)
         double e = 0.0;
         const double slope = p.constants->loss->at(s.raw[i], f.y, p.constants->tau, e).slope;
         const double chance = (s.raw[i] >= 0.0 ? 1.0 : e) / (1.0 + e);
-        newton_step(p.roster->newton[i], s.inputs, 1.0, 1.0, slope, most(chance * (1.0 - chance), LEAST_CURVE), f.weight,
-                    slope_before);
+        newton_step(p.roster->newton[i], s.inputs, 1.0, 1.0, slope, most(chance * (1.0 - chance), LEAST_CURVE),
+                    f.weight, slope_before);
     }
 }
 
-// A row that is learned: the prediction of the mixture and its loss, its new weights, and the steps of the Newton experts.
-// Where the label was late the experts are judged by what they said when the row arrived, `arrival`; the Newton experts
-// learn from the scores of now, as the scales do, and the one whose constant drifts sleeps: it says what the others do.
+// A row that is learned: the prediction of the mixture and its loss, its new weights, and the steps of the Newton
+// experts. Where the label was late the experts are judged by what they said when the row arrived, `arrival`; the
+// Newton experts learn from the scores of now, as the scales do, and the one whose constant drifts sleeps: it says what
+// the others do.
 inline void learn_log_row(const MixPass& p, const RowFacts& f, std::int64_t r, const double* scores, double coin) {
     const Roster& x = *p.roster;
     Mixture& m = *p.mixture;

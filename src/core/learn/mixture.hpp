@@ -8,8 +8,8 @@
 
 namespace ftprl {
 
-// A Newton expert learns weights of the scores of the scales and of the coin, and where it has them of a constant and of
-// the columns, by online Newton steps.
+// A Newton expert learns weights of the scores of the scales and of the coin, and where it has them of a constant and
+// of the columns, by online Newton steps.
 struct NewtonKind {
     const char* name;    // in messages and in Python
     const char* letter;  // in the names of its arrays
@@ -78,15 +78,15 @@ struct Mixture {
     double w[MOST_EXPERTS];       // the weights
     double totals[MOST_EXPERTS];  // the weighted loss of each expert
     double facts[MIXTURE_FACTS];
-    double first[MOST_EXPERTS];              // while held-out rows are weighed: w as the first pass left it,
-    double weighed[MOST_EXPERTS];            // the weight of each expert by itself,
-    double first_part;                       // and that of `first` as one expert more; together 1
-    double block[MOST_SCALES];               // the loss of each scale in the block that is under way
-    double windows[3][MOST_WINDOWS];         // Span
-    double sums[3][MOST_SCALES];             // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
-    double octave[OCTAVES][MOST_EXPERTS];    // the loss of each expert
-    double without[OCTAVES][MOST_EXPERTS];   // the loss of the mixture without an expert that may be dropped
-    double octave_loss[OCTAVES];             // the loss of the mixture
+    double first[MOST_EXPERTS];             // while held-out rows are weighed: w as the first pass left it,
+    double weighed[MOST_EXPERTS];           // the weight of each expert by itself,
+    double first_part;                      // and that of `first` as one expert more; together 1
+    double block[MOST_SCALES];              // the loss of each scale in the block that is under way
+    double windows[3][MOST_WINDOWS];        // Span
+    double sums[3][MOST_SCALES];            // of a receipt, a scale each: LINEAR, PROXIMAL, STABILITY
+    double octave[OCTAVES][MOST_EXPERTS];   // the loss of each expert
+    double without[OCTAVES][MOST_EXPERTS];  // the loss of the mixture without an expert that may be dropped
+    double octave_loss[OCTAVES];            // the loss of the mixture
 };
 
 // Where the numbers of each row go; null when they are not asked for. A score for each output of a row.
@@ -110,8 +110,8 @@ struct Totals {
     std::int64_t rows;
 };
 
-// Rows of a block for which the base experts have said what they predict. The columns of a row are a 1 and their values,
-// filled up with zeros to a multiple of four.
+// Rows of a block for which the base experts have said what they predict. The columns of a row are a 1 and their
+// values, filled up with zeros to a multiple of four.
 struct MixPass {
     const Constants* constants;
     const Rows* rows;

@@ -80,7 +80,7 @@ void moves(const MoveTable& table, const Rows& rows, const double* scores, doubl
 void moves_of(const MoveTable& table, const Rows& rows, const double* scores, double* out) {
     if (table.cells.wide) {
         return rows.wide ? moves<double, double>(table, rows, scores, out)
-                           : moves<double, float>(table, rows, scores, out);
+                         : moves<double, float>(table, rows, scores, out);
     }
     return rows.wide ? moves<float, double>(table, rows, scores, out) : moves<float, float>(table, rows, scores, out);
 }

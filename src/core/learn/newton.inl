@@ -1,22 +1,23 @@
-// Newton experts: their scores and steps (docs/scales.md). Included by loops.inl; rules as in steps.inl. Every sum starts
-// at 0 and runs upwards over its index unless it says otherwise.
+// Newton experts: their scores and steps (docs/scales.md). Included by loops.inl; rules as in steps.inl. Every sum
+// starts at 0 and runs upwards over its index unless it says otherwise.
 
-constexpr double SCORE_CUT = 8.0;       // scores without a unit are seen cut to this
+constexpr double SCORE_CUT = 8.0;        // scores without a unit are seen cut to this
 constexpr double LEAST_CURVE = 0x1p-13;  // no row is taken for flatter
 constexpr double MOST_WEIGHT = 0x1p10;   // nor for heavier, or P would lose its last digits
 constexpr double MOST_VARIANCE = 1.0;    // of a constant that drifts
 
 // ---- P x, and P less a multiple of its outer product ----
 //
-// P is symmetric. Of a row i only the columns from 4 floor(i / 4) on are read and written; `Newtons` fills in the others
-// where it hands P out. Four rows are worked on at a time.
+// P is symmetric. Of a row i only the columns from 4 floor(i / 4) on are read and written; `Newtons` fills in the
+// others where it hands P out. Four rows are worked on at a time.
 
 // P x: number i is the sum over j < 4 floor(i / 4) + 4, upwards, and what the others give in fours.
 inline void times_symmetric(const double* P, int stride, const double* x, int lanes, double* Px) {
     for (int l = 0; l < lanes; ++l) store(Px + 4 * l, all(0.0));
     for (int block = 0; block < lanes; ++block) {
         const double *a = P + 4 * block * stride, *b = a + stride, *c = b + stride, *d = c + stride;
-        const D xa = all(x[4 * block]), xb = all(x[4 * block + 1]), xc = all(x[4 * block + 2]), xd = all(x[4 * block + 3]);
+        const D xa = all(x[4 * block]), xb = all(x[4 * block + 1]), xc = all(x[4 * block + 2]),
+                xd = all(x[4 * block + 3]);
         D da = all(0.0), db = da, dc = da, dd = da;
         const auto add = [&](int at, D ra, D rb, D rc, D rd) {
             store(Px + at, (((load(Px + at) + ra * xa) + rb * xb) + rc * xc) + rd * xd);
@@ -71,8 +72,8 @@ inline double curve_along(const double* P, int stride, const double* x, int coun
     return most(sum(products), 0.0);
 }
 
-// u and P after a step of length `step` along Px. Rounding may in the end leave a matrix that is not positive; the expert
-// then learns its Hessian anew. `drifts`: the input whose variance grows by `drift`.
+// u and P after a step of length `step` along Px. Rounding may in the end leave a matrix that is not positive; the
+// expert then learns its Hessian anew. `drifts`: the input whose variance grows by `drift`.
 inline void move_weights(double* u, double* P, int stride, const double* Px, int count, double step, double shrink,
                          int drifts = -1, double drift = 0.0) {
     const int lanes = (count + 3) / 4;
@@ -113,11 +114,11 @@ inline double newton_score(const Newton& n, const NewtonInputs& x, double offset
     return n.kind->constant ? f + unit * n.u[n.scores] : f;
 }
 
-// A Newton step where the expert said f; `slope_at` gives slope and curvature of its loss, and `after` the slope that is
-// taken in its place, given by how much a slope of 1 moves f.
+// A Newton step where the expert said f; `slope_at` gives slope and curvature of its loss, and `after` the slope that
+// is taken in its place, given by how much a slope of 1 moves f.
 template <class After>
-inline void newton_step(const Newton& n, const NewtonInputs& x, double unit, double ratio, double slope, double curvature,
-                        double row_weight, const After& after) {
+inline void newton_step(const Newton& n, const NewtonInputs& x, double unit, double ratio, double slope,
+                        double curvature, double row_weight, const After& after) {
     const double weight = least(row_weight, MOST_WEIGHT), b = weight * curvature;
     const int count = inputs_of(n, x.used);
     alignas(32) double inputs[MOST_INPUTS], Px[MOST_INPUTS];

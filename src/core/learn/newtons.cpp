@@ -38,7 +38,8 @@ void remove(double* u, double* P, int stride, int inputs, int at, int count) {
 // The last `own` numbers again and again until there are `wanted` such parts.
 void repeat_last(std::vector<double>& numbers, std::size_t own, int wanted) {
     const std::vector<double> last(numbers.end() - static_cast<std::ptrdiff_t>(own), numbers.end());
-    while (numbers.size() < own * static_cast<std::size_t>(wanted)) numbers.insert(numbers.end(), last.begin(), last.end());
+    while (numbers.size() < own * static_cast<std::size_t>(wanted))
+        numbers.insert(numbers.end(), last.begin(), last.end());
 }
 
 }  // namespace
@@ -82,8 +83,12 @@ int Newtons::fill(Newton* states) const {
     int n = 0;
     for (const Expert& e : experts_) {
         // Loops that do not learn leave the numbers alone.
-        states[n++] = {e.kind, classes_ > 0 ? scales_ : scores_of(*e.kind), MOST_INPUTS, const_cast<double*>(e.u.data()),
-                       const_cast<double*>(e.P.data()), const_cast<double*>(e.loss)};
+        states[n++] = {e.kind,
+                       classes_ > 0 ? scales_ : scores_of(*e.kind),
+                       MOST_INPUTS,
+                       const_cast<double*>(e.u.data()),
+                       const_cast<double*>(e.P.data()),
+                       const_cast<double*>(e.loss)};
     }
     return n;
 }
@@ -140,8 +145,9 @@ void Newtons::drop_coin() {
 }
 
 void Newtons::drop(const std::string& name) {
-    experts_.erase(std::remove_if(experts_.begin(), experts_.end(), [&](const Expert& e) { return e.kind->name == name; }),
-                   experts_.end());
+    experts_.erase(
+        std::remove_if(experts_.begin(), experts_.end(), [&](const Expert& e) { return e.kind->name == name; }),
+        experts_.end());
     if (!sees_columns()) {
         W_.clear();
         Q_.clear();
@@ -163,7 +169,8 @@ void Newtons::know_classes(int columns) {
 void Newtons::add_arrays(std::vector<NamedArray>& arrays, bool kinked, int used) {
     for (Expert& e : experts_) {
         const std::string name = std::string("newton_") + e.kind->letter;
-        const int unused = e.kind->columns && classes_ == 0 ? MOST_COLUMNS - used : 0, inputs = inputs_of(*e.kind) - unused;
+        const int unused = e.kind->columns && classes_ == 0 ? MOST_COLUMNS - used : 0,
+                  inputs = inputs_of(*e.kind) - unused;
         arrays.push_back({name + ".u", e.u.data(), 0, inputs, 0});
         mirror(e.P.data(), MOST_INPUTS, inputs);
         arrays.push_back({name + ".P", e.P.data(), inputs, inputs, MOST_INPUTS});

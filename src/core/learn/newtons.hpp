@@ -1,5 +1,5 @@
-// The Newton experts of a learner: who they are, their numbers, and what stays of these when scales, columns, the coin or
-// an expert go.
+// The Newton experts of a learner: who they are, their numbers, and what stays of these when scales, columns, the coin
+// or an expert go.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace ftprl {
 
-// An array of a learner by name: a vector of `columns` numbers when `rows` is 0, otherwise rows that begin `stride` apart;
-// with `blocks`, so many matrices that begin `block_stride` apart.
+// An array of a learner by name: a vector of `columns` numbers when `rows` is 0, otherwise rows that begin `stride`
+// apart; with `blocks`, so many matrices that begin `block_stride` apart.
 struct NamedArray {
     std::string name;
     double* data;

@@ -77,11 +77,12 @@ public:
 
     int count() const { return 1; }
 
-    // The score of a row. For a row that will be learned M is raised first, blocks of four entries are kept, and `reach`
-    // gets the sum of v^2 / (h Q).
+    // The score of a row. For a row that will be learned M is raised first, blocks of four entries are kept, and
+    // `reach` gets the sum of v^2 / (h Q).
     template <bool raise>
     FTPRL_INSIDE void score(std::int64_t r, const RowFacts& facts, double* score, double* reach) {
-        *score = constants_.unconstrained ? entries_score<true, raise>(r, reach) : entries_score<false, raise>(r, reach);
+        *score =
+            constants_.unconstrained ? entries_score<true, raise>(r, reach) : entries_score<false, raise>(r, reach);
         base_ = own_block(facts);
         if constexpr (labelled) {
             *score = (*score + facts.offset) + (constants_.intercept ? first(base_.x) : 0.0);
@@ -100,7 +101,8 @@ public:
         } else if (small) {
             step_entries<false, true>(r, facts, slope, sums);
         } else {
-            sums = constants_.unconstrained ? step_with_cuts<true>(r, facts, slope) : step_with_cuts<false>(r, facts, slope);
+            sums = constants_.unconstrained ? step_with_cuts<true>(r, facts, slope)
+                                            : step_with_cuts<false>(r, facts, slope);
         }
         if (constants_.intercept) step_intercept(facts, slope, own);
         if constexpr (receipt) add_sums(sums, own, slopes[0]);
@@ -195,7 +197,8 @@ private:
                                                              where_positive(own, all(1.0) / own), z, R, sums);
                 scatter(at, z, R, kept->M, kappa);
             } else {
-                g = ::ftprl::FTPRL_ISA::step<T, unconstrained, receipt, small>(play_, inverse_, slope, *kept, z, R, sums);
+                g = ::ftprl::FTPRL_ISA::step<T, unconstrained, receipt, small>(play_, inverse_, slope, *kept, z, R,
+                                                                               sums);
                 scatter(at, z, R, kept->M, narrow<T>(wide(kept->S) + g));
             }
             add_gradients(cells_, at, count, g);

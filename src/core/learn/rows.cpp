@@ -109,8 +109,7 @@ double largest_of(const Rows& rows, std::int64_t r) {
     return largest;
 }
 
-RowFault fault_of_labels(const Rows& rows, std::int64_t end, const Loss& loss, int classes,
-                         double largest) {
+RowFault fault_of_labels(const Rows& rows, std::int64_t end, const Loss& loss, int classes, double largest) {
     for (std::int64_t r = 0; r < end; ++r) {
         if (!label_fits(rows.y[r], loss.labels, classes)) {
             return {r, message_of_label(rows.y[r], loss.labels, classes)};
@@ -133,8 +132,8 @@ RowFault fault_of_labels(const Rows& rows, std::int64_t end, const Loss& loss, i
 
 }  // namespace
 
-RowFault find_fault(const Rows& rows, std::int64_t size, std::uint64_t dim, const Loss* loss,
-                    int classes, const Kernels& kernels, double* largest) {
+RowFault find_fault(const Rows& rows, std::int64_t size, std::uint64_t dim, const Loss* loss, int classes,
+                    const Kernels& kernels, double* largest) {
     RowFault fault = fault_of_shape(rows, size);
     if (fault) return fault;
     const Scan scan = size > 0 ? kernels.scan[rows.wide](rows, dim) : Scan{true, true, true};

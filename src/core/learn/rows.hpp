@@ -19,7 +19,7 @@ struct RowFault {
 
 // `size` is the number of entries that really stand in indices and values. Labels and weights are looked at when a loss
 // is given, and the numbers of classes are below `classes`. `largest` gets what Rows has under that name.
-RowFault find_fault(const Rows& rows, std::int64_t size, std::uint64_t dim, const Loss* loss,
-                    int classes, const Kernels& kernels, double* largest = nullptr);
+RowFault find_fault(const Rows& rows, std::int64_t size, std::uint64_t dim, const Loss* loss, int classes,
+                    const Kernels& kernels, double* largest = nullptr);
 
 }  // namespace ftprl

@@ -1,5 +1,5 @@
-// Cells of several scales: a lane is a scale, and entries are worked on one after the other. Included by loops.inl; rules
-// as in steps.inl. Where every |value| is 1, and so s = M, a lane learns to the bit what one scale would.
+// Cells of several scales: a lane is a scale, and entries are worked on one after the other. Included by loops.inl;
+// rules as in steps.inl. Where every |value| is 1, and so s = M, a lane learns to the bit what one scale would.
 
 // A cell begins at a line of memory only if it fits into one: of eight scales in 72 bytes every cell lies in two lines
 // as one of 128 bytes would, in not much over half the memory, which the system has to clear before it is used.
@@ -52,8 +52,7 @@ inline Lanes<L> lanes_with(const Constants& c) {
             hl2[j] = h * c.l2;
             inverse[j] = 1.0 / h;
         }
-        lanes.play[l] = {load(c.h + 4 * l), load(minus),  all(c.beta), all(c.l1),
-                         load(hl2),         all(c.lower), all(c.upper)};
+        lanes.play[l] = {load(c.h + 4 * l), load(minus), all(c.beta), all(c.l1), load(hl2), all(c.lower), all(c.upper)};
         lanes.inverse[l] = load(inverse);
     }
     return lanes;
@@ -91,8 +90,8 @@ public:
 
     int count() const { return constants_.count; }
 
-    // The scores of a row, a lane each. For a row that will be learned units are raised first, plays are kept, and `reach`
-    // gets the sum of v^2 / (h Q).
+    // The scores of a row, a lane each. For a row that will be learned units are raised first, plays are kept, and
+    // `reach` gets the sum of v^2 / (h Q).
     template <bool raise>
     FTPRL_INSIDE void score(std::int64_t r, const RowFacts& facts, double* scores, double* reach) {
         D total[L], moved[L];
@@ -145,8 +144,8 @@ private:
         }
     }
 
-    // The products x v of one entry, added to `part`, four scales at a time. A call for each entry would cost as much as
-    // its work.
+    // The products x v of one entry, added to `part`, four scales at a time. A call for each entry would cost as much
+    // as its work.
     template <bool unconstrained, bool raise>
     FTPRL_INSIDE void predict_entry(std::uint32_t at, double v, D* part, D* reach, D* kept) {
         C& cell = cells_[at];
@@ -158,8 +157,8 @@ private:
             D x;
             if constexpr (labelled) {
                 const D rate = rate_of(lanes_.play[l], wide_at(cell.R + 4 * l), s);
-                x = play_at<unconstrained>(lanes_.play[l], limits, wide_at(cell.z + 4 * l), rate, kappa_of(cell, kinked_),
-                                           s);
+                x = play_at<unconstrained>(lanes_.play[l], limits, wide_at(cell.z + 4 * l), rate,
+                                           kappa_of(cell, kinked_), s);
                 if constexpr (raise) reach[l] += all(v * v) * rate;
             } else {
                 x = play<unconstrained>(lanes_.play[l], limits, wide_at(cell.z + 4 * l), wide_at(cell.R + 4 * l), s);
@@ -234,11 +233,11 @@ private:
                 Four<T> z, R;
                 D g;
                 if constexpr (labelled) {
-                    g = labelled_step<T, unconstrained, receipt, small>(lanes_.play[l], lanes_.inverse[l], units, kinked_,
-                                                                        slope[l], b, own, z, R, sums[j][l]);
+                    g = labelled_step<T, unconstrained, receipt, small>(lanes_.play[l], lanes_.inverse[l], units,
+                                                                        kinked_, slope[l], b, own, z, R, sums[j][l]);
                 } else {
-                    g = ::ftprl::FTPRL_ISA::step<T, unconstrained, receipt, small>(
-                        lanes_.play[l], lanes_.inverse[l], slope[l], b, z, R, sums[j][l]);
+                    g = ::ftprl::FTPRL_ISA::step<T, unconstrained, receipt, small>(lanes_.play[l], lanes_.inverse[l],
+                                                                                   slope[l], b, z, R, sums[j][l]);
                 }
                 store(cell.z + 4 * l, z);
                 store(cell.R + 4 * l, R);
@@ -263,7 +262,8 @@ private:
         Block<double> b = {
             load(cell + 4 * l), load(cell + MOST_SCALES + 4 * l), one, one, one, load(cell + 2 * MOST_SCALES + 4 * l)};
         if constexpr (labelled) {
-            b.x = play_at<true>(lanes_.play[l], b.z, rate_of(lanes_.play[l], b.R, one), all(cell[3 * MOST_SCALES]), one);
+            b.x =
+                play_at<true>(lanes_.play[l], b.z, rate_of(lanes_.play[l], b.R, one), all(cell[3 * MOST_SCALES]), one);
         } else {
             b.x = play<true>(lanes_.play[l], b.z, b.R, b.M);
         }
@@ -279,11 +279,11 @@ private:
             b.x = own_[l];
             D z, R, g;
             if constexpr (labelled) {
-                g = labelled_step<double, true, receipt>(lanes_.play[l], lanes_.inverse[l], units_of<double>(facts), kinked_,
-                                                         slope[l], b, own, z, R, sums[l]);
+                g = labelled_step<double, true, receipt>(lanes_.play[l], lanes_.inverse[l], units_of<double>(facts),
+                                                         kinked_, slope[l], b, own, z, R, sums[l]);
             } else {
-                g = ::ftprl::FTPRL_ISA::step<double, true, receipt>(lanes_.play[l], lanes_.inverse[l], slope[l], b, z, R,
-                                                                   sums[l]);
+                g = ::ftprl::FTPRL_ISA::step<double, true, receipt>(lanes_.play[l], lanes_.inverse[l], slope[l], b, z,
+                                                                    R, sums[l]);
             }
             store(cell + 4 * l, z);
             store(cell + MOST_SCALES + 4 * l, R);

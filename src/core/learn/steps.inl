@@ -127,7 +127,6 @@ inline D play(const Play& c, D z, D R, D M) {
     return play<unconstrained>(c, limits_of(c), z, R, M);
 }
 
-
 // Four coordinates of a row between their prediction and their step; M and S as their cells hold them.
 template <class T>
 struct Block {
@@ -135,7 +134,6 @@ struct Block {
     Four<T> M, S;
 };
 static_assert(sizeof(Block<double>) == 4 * SCRATCH * sizeof(double), "the scratch is measured in these");
-
 
 // What a receipt adds up over a row: Tally and RoundingSum.
 struct RegretSums {
@@ -227,8 +225,6 @@ FTPRL_INSIDE D step(const Play& c, D inverse, D slope, const Block<T>& b, Four<T
     return g;
 }
 
-
-
 // ---- labels in any unit ----
 
 template <class T>
@@ -294,8 +290,8 @@ inline void add_labelled_sums(const Block<T>& b, D g, D sigma, D moved, D z, D r
 
 // One block after the gradients; `own` is 1 over the kappa it had. `small`: no gradient is large enough to be cut.
 template <class T, bool unconstrained, bool receipt, bool small = false>
-FTPRL_INSIDE D labelled_step(const Play& c, D inverse, const Units& units, bool kinked, D slope, const Block<T>& b, D own,
-                             Four<T>& z, Four<T>& R, RegretSums& sums) {
+FTPRL_INSIDE D labelled_step(const Play& c, D inverse, const Units& units, bool kinked, D slope, const Block<T>& b,
+                             D own, Four<T>& z, Four<T>& R, RegretSums& sums) {
     D g = slope * b.v;
     if constexpr (!small) g = cut<T>(g);
     D in_units = g * units.over_psi;
@@ -315,14 +311,13 @@ FTPRL_INSIDE D labelled_step(const Play& c, D inverse, const Units& units, bool 
     return g;
 }
 
-
 inline double cut_to(double v, double low, double high) { return v < low ? low : (v > high ? high : v); }
-
 
 // The score at which the slope is taken: within the range of the labels, but what is more than its width beyond it
 // counts. Weights that one label far from all others has made would hardly move by the slope at the end of the range.
 inline double start_of(const Loss& loss, const RowFacts& row, double score) {
-    const double s = cut_to(score, row.hull_low, row.hull_high), beyond = fabs(score - s) - (row.hull_high - row.hull_low);
+    const double s = cut_to(score, row.hull_low, row.hull_high),
+                 beyond = fabs(score - s) - (row.hull_high - row.hull_low);
     if (!(beyond > 0.0) || !loss.predicts_labels()) return s;
     return score < s ? s - beyond : s + beyond;
 }
@@ -348,8 +343,8 @@ inline double size_of_loss(const Loss& loss, double value, double score, double 
 
 // What a receipt adds up over the rows, for scale number k. Counts that were all 0 have no unit: these rows are left
 // out.
-inline void add_row_sums(const Constants& c, const RowFacts& row, double score,
-                         double slope, double prediction, double prediction_loss, double (*sums)[MOST_SCALES], int k) {
+inline void add_row_sums(const Constants& c, const RowFacts& row, double score, double slope, double prediction,
+                         double prediction_loss, double (*sums)[MOST_SCALES], int k) {
     const Loss& loss = *c.loss;
     const bool counts = loss.rule == LabelRule::log_mean;
     if (counts && row.label_unit == 0.0) return;

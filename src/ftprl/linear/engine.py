@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ftprl import check
 from ftprl._core import Baseline, Hold, Learner, NameTable, OneRow, RecordParser, SlotIndex, state_lock
 from ftprl.data import Batch
+from ftprl.data.jobs import processors
 from ftprl.errors import InvalidInput, OutOfMemory
 from ftprl.linear.bounds import CellBounds, too_many_ranges
 from ftprl.linear.mixture import (
@@ -94,6 +95,7 @@ class Engine:
         # Of an engine that only predicts: the few cells that it has, rising, and the core's numbers for them.
         self._slots, self._index = slots, None if slots is None else SlotIndex(slots)
         self._core = learner_of(spec, receipt, classes, self._cell_count)
+        self.threads = processors()
         self._baseline = Baseline(spec.loss, spec.tau, spec.classes)
         self.bounds = CellBounds(spec.bounds, spec.dim, spec.lower, spec.upper) if spec.bounds else None
         self._reading, self._changing = state_lock()
@@ -157,6 +159,15 @@ class Engine:
             with self._changing:
                 for step in self.bounds.steps(batch):
                     self._put_bounds(step.cells, step.ends)
+
+    @property
+    def threads(self) -> int:
+        """How many threads learn a batch of at least 1,024 rows; what is learned does not depend on it."""
+        return self._core.threads
+
+    @threads.setter
+    def threads(self, threads: int) -> None:
+        self._core.threads = threads
 
     @property
     def arrival_numbers(self) -> int:

@@ -310,6 +310,7 @@ ARRAYS: Mapping[str, Rule] = {
     "columns.W": _coefficients,
     "newton_*.P": _inverse,
     "columns.Q": _inverse,
+    "calibrator.P": _inverse,
     "newton_*.loss": _nonnegative,
     "newton_*.var": _nonnegative,
     "*": _moderate,

@@ -401,8 +401,9 @@ class RunOptions(TypedDict, total=False):
     threads: Annotated[
         int | None,
         Option(
-            "Number of threads that parse the data, at most 1024; 0 parses in the thread that learns. With {engine} ray"
-            " the number of workers, each of which reads a file or a part of one. The result does not depend on it",
+            "Number of threads that parse the data, at most 1024, and of threads that learn its rows; 0 parses in the"
+            " thread that learns. With {engine} ray the number of workers, each of which reads a file or a part of one."
+            " The result does not depend on it",
             default="from the number of processors",
             rule=whole(0, 1024, "pass 1"),
         ),

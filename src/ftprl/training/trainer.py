@@ -51,6 +51,8 @@ class Trainer:
 
     def __init__(self, model: Model, source: Source, options: RunSettings, listener: Listener) -> None:
         self._listener, self._clock = listener, time.monotonic()
+        if options.threads is not None and options.engine == "local":
+            model.engine.threads = max(1, options.threads)
         saved = model.checkpoint
         self.checkpoints = Checkpoints(source, options)
         waiting = Waiting(options.delay, width=model.engine.arrival_numbers) if options.delay else None

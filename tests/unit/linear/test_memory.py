@@ -40,9 +40,9 @@ def save(path: Path, dim: int, cells: int, **options: Any) -> Path:
 
 @pytest.mark.parametrize("options", [{"scale": 0.1}, {"scale": (0.1, 1.0)}], ids=["one scale", "two scales"])
 def test_few_cells_of_a_huge_table(options: dict[str, Any], tmp_path: Path) -> None:
-    """inspect of a file of about 1 KB once took 2 GB."""
+    """inspect of a file of 1 to 3 KB once took 2 GB."""
     small, huge = save(tmp_path / "small", 2**10, 3, **options), save(tmp_path / "huge", 2**28, 3, **options)
-    assert huge.stat().st_size < 2000
+    assert huge.stat().st_size < 3000
     (tmp_path / "d.vw").write_text("1 | a b c\n" * 100)
     assert peak("inspect", str(huge)) < peak("inspect", str(small)) + 40
     predict = [str(tmp_path / "d.vw"), "-o", str(tmp_path / "p")]

@@ -40,7 +40,7 @@ def test_every_loss(loss: str) -> None:
         Spec(lower=0, dim=2**32),
         Spec(upper=0.0),
         Spec(scale="auto"),
-        Spec(scale=(0.1, 0.2), beta=1, coin_retired=True, retired=(0.01, 0.4)),
+        Spec(scale=(0.1, 0.2), beta=1, dropped_experts=("drift", "coin"), retired=(0.01, 0.4)),
         Spec("hinge", scale=[1, 2, 3], bounds={"x": (0, None)}),
     ],
 )
@@ -72,9 +72,7 @@ def test_numbers_become_plain() -> None:
 
 def test_from_dict_takes_defaults_and_refuses_strangers() -> None:
     assert Spec.from_dict({"dim": 7}) == Spec(dim=7)
-    with pytest.raises(
-        InvalidInput, match="no field 'bits'; it has beta, bounds, calibrate, classes, coin, coin_retired, "
-    ):
+    with pytest.raises(InvalidInput, match="no field 'bits'; it has beta, bounds, calibrate, classes, coin, dense, "):
         Spec.from_dict({"bits": 7})
 
 
