@@ -16,6 +16,9 @@ def feature_hashes(names: Sequence[str | bytes], seed: int = 0) -> NDArray[np.ui
 class RowError(ValueError):
     row: int
 
+NEWTONS: tuple[tuple[str, str, float, bool, bool, bool], ...]
+OTHER_PRIORS: tuple[float, float]
+
 class Learner:
     def __init__(
         self,

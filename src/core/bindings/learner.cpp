@@ -352,6 +352,11 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
     m.attr("RowError") = nb::steal(PyErr_NewExceptionWithDoc(
         "ftprl._core.RowError", "A row that cannot be learned or scored; `row` is its number.", PyExc_ValueError,
         nullptr));
+    nb::list newtons;
+    for (const ftprl::NewtonKind& kind : ftprl::NEWTONS)
+        newtons.append(nb::make_tuple(kind.name, kind.letter, kind.prior, kind.columns, kind.drift > 0.0, kind.droppable));
+    m.attr("NEWTONS") = nb::tuple(newtons);
+    m.attr("OTHER_PRIORS") = nb::make_tuple(ftprl::OFFSET_PRIOR, ftprl::COIN_PRIOR);
     nb::class_<Learner> learner(m, "Learner", "A table of cells and the constants it is learned with.");
     learner.def(nb::new_(&make_learner), nb::arg("dim"), nb::arg("outputs") = 1, nb::kw_only(), nb::arg("float64"),
                 nb::arg("receipt"), nb::arg("loss"), nb::arg("scales"), nb::arg("beta"), nb::arg("l1"), nb::arg("l2"),

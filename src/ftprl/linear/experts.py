@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from ftprl.data import Batch
 from ftprl.linear.engine import Engine
+from ftprl.linear.mixture import NEWTON_KINDS
 from ftprl.linear.spec import LIMIT
 
 Vector = NDArray[np.float64]
 Slots = NDArray[np.integer[Any]]
 _WEALTH = 0.3  # of a coin before its first bet: src/core/learn/coin.hpp
-_LETTERS = {"scores": "A", "columns": "B"}  # of Newton experts that predict, in the names of their arrays
+_KINDS = {kind.name: kind for kind in NEWTON_KINDS if not kind.drifts}
+_DRIFTING = {kind.name for kind in NEWTON_KINDS if kind.drifts}
 _ROWS = 1 << 14  # whose uncertainty is computed at a time
 _ARRAY_ROWS = 1 << 12  # scored at a time
 
@@ -75,7 +77,7 @@ def predicting_weights(engine: Engine) -> list[tuple[str, float]]:
     if mixture is None:
         return [(f"{engine.spec.scales[0]:g}", 1.0)]
     experts = list(zip(mixture.names, mixture.weights, strict=True))
-    rest = [(name, weight) for name, weight in experts if name != "drift"]
+    rest = [(name, weight) for name, weight in experts if name not in _DRIFTING]
     whole = 0.0
     for _, weight in rest:  # in this order: `sum` corrects rounding in some versions of Python
         whole += weight
@@ -86,12 +88,13 @@ def newton_experts(engine: Engine) -> list[NewtonExpert]:
     """Return the Newton experts that predict, in their order; none with one scale."""
     arrays, found = engine.saved_arrays, []
     for name, weight in predicting_weights(engine)[len(engine.spec.scales) :]:
-        if name not in _LETTERS:
+        if name not in _KINDS:
             continue
-        u, own = np.asarray(arrays[f"newton_{_LETTERS[name]}.u"]), np.zeros((0, 0))
-        if name == "columns" and engine.spec.classes:
+        kind, own = _KINDS[name], np.zeros((0, 0))
+        u = np.asarray(arrays[f"newton_{kind.letter}.u"])
+        if kind.sees_columns and engine.spec.classes:
             own = np.asarray(arrays["columns.W"])
-        elif name == "columns":
+        elif kind.sees_columns:
             scores = len(u) - 1 - len(arrays.get("columns.facts", ()))
             u, own = u[:scores], u[np.newaxis, scores:]
         found.append(NewtonExpert(name, weight, u, own))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ftprl._core import NEWTONS, OTHER_PRIORS
 from ftprl.linear.spec import DROPPABLE, Spec
 from ftprl.linear.totals import LossTotals
 
@@ -26,9 +27,26 @@ NEEDED = 0.001  # of the loss of the mixture: an expert is dropped if the mixtur
 _LARGEST_GAP, _LARGEST_WEIGHT = 1, 3  # of `facts`
 _LATEST_OCTAVE = 1  # the row of `octave` and `without` with the sums at the last power of two
 _USUAL_SCALE, _USUAL_WIDTH = 0.2, 1.5  # of the scales that start with the largest weights
-_FIRST_WEIGHTS = {"scores": 1.0, "columns": 1.0, "drift": 0.25, "offset": 0.25, "majority": 0.25, "coin": 1.0}
 _FIRST_MIXTURE = 0.5  # of the weight with which held-out rows start, that of the mixture of the first pass
 LATEST = 2  # the row of `windows` with the sums at the last power of two
+
+
+@final
+class NewtonKind(NamedTuple):
+    """An entry of the list of Newton experts in the core: src/core/learn/experts.cpp."""
+
+    name: str
+    letter: str  # in the names of its arrays
+    first_weight: float
+    sees_columns: bool
+    drifts: bool  # whether its constant does: predictions leave such an expert out
+    may_go: bool
+
+
+NEWTON_KINDS = tuple(NewtonKind(*entry) for entry in NEWTONS)
+_OFFSET, _COIN = OTHER_PRIORS
+_FIRST_WEIGHTS = {kind.name: kind.first_weight for kind in NEWTON_KINDS}
+_FIRST_WEIGHTS |= {"offset": _OFFSET, "majority": _OFFSET, "coin": _COIN}
 
 
 @final
@@ -57,9 +75,7 @@ def experts_of(spec: Spec) -> tuple[str, ...]:
     loss = spec.scalar_loss()
     of_labels = spec.several and not loss.has_classes
     present = {
-        "scores": spec.stacked,
-        "columns": spec.dense,
-        "drift": spec.stacked,
+        **{kind.name: spec.stacked and (spec.dense or not kind.sees_columns) for kind in NEWTON_KINDS},
         "offset": of_labels and loss.rule != "classes",
         "majority": of_labels and loss.rule == "classes",
         "coin": spec.coin,
