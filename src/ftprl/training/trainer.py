@@ -10,13 +10,14 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
 from ftprl.data.order import GivenOrder, Order, RandomOrder, Stage
 from ftprl.errors import BadModel, Interrupted
+from ftprl.data.jobs import JobSource
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Listener
 from ftprl.training import cautions
@@ -125,7 +126,13 @@ class Trainer:
         run, source, options = self.run, self.run.source, self.run.options
         order, start = self._order_of_pass()
         waits_for_data = not source.can_be_read_again  # perhaps for ever: a signal must not wait for it
-        with closing(source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
+        with ExitStack() as ends:
+            if isinstance(source, JobSource) and run.names_when_learned and source.keep_places(True):
+                self._rows.report_new(True)
+                ends.callback(source.keep_places, False)
+                ends.callback(self._rows.report_new, False)
+            reading = source.read(start, threads=options.threads, digest=options.needs_digest)
+            ends.enter_context(closing(reading))
             if waits_for_data:
                 self.signals.release()
             for batch, position in reading:
