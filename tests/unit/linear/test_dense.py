@@ -12,6 +12,7 @@ from ftprl import train
 from ftprl.errors import FtprlError
 from ftprl.estimators import FTPRLClassifier
 from ftprl.linear import Model
+from ftprl.linear.experts import score_array
 
 Vector = NDArray[np.float64]
 LABELS = {"logistic": "signs", "hinge": "signs", "squared": "any", "quantile": "any", "poisson": "counts"}
