@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,7 @@ def made(spec: Spec, batch: Batch, threads: int, cuts: tuple[int, ...] = (), **m
     engine = Engine(spec, **more)
     engine.threads = threads
     scores, losses = np.empty(len(batch)), np.empty(len(batch))
-    edges = (0, *cuts, len(batch))
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in itertools.pairwise((0, *cuts, len(batch))):
         engine.learn(batch[a:b], scores=scores[a:b], losses=losses[a:b])
     assert len(arrays_of(engine)["columns.facts"]) >= NUMBERS + NAMES
     return [scores.tobytes(), losses.tobytes(), Model(engine).to_bytes()]
