@@ -113,6 +113,8 @@ def assert_arrays(
     for name, theirs in expected.items():
         if few_scales and name in WINDOWS:
             continue
+        if theirs.size == 0 and name not in own:  # no columns yet
+            continue
         ours = own[name]
         if name.removeprefix("mixture.") in ONE_EACH:
             ours = ours[..., : theirs.shape[-1]]

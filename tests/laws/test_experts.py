@@ -132,11 +132,11 @@ def test_drift_is_left_out_of_all_predictions_but_progressive_ones(loss: str) ->
     for r in range(len(new)):
         said = twin.say(*row_of(new, r))
         score = twin.predict(said)
-        assert score == pytest.approx(twin._mixed(said, without), rel=1e-12, abs=1e-12)
+        assert score == pytest.approx(twin.predicted(said, w=without)[0], rel=1e-12, abs=1e-12)
         with_drift, _ = copy.deepcopy(twin).learn_row(*row_of(new, r), float(new.y[r]))
         known = [i for i in row_of(new, r)[0] if abs(dict(zip(*row_of(new, r), strict=True))[i]) <= twin.cells.unit[i]]
         if len(known) == len(row_of(new, r)[0]):  # no unit is raised
-            everyone = copy.deepcopy(twin)._mixed(said, twin.mixture.w)
+            everyone = copy.deepcopy(twin).predicted(said, w=twin.mixture.w)[0]
             assert with_drift == pytest.approx(everyone, rel=1e-6, abs=1e-6 * float(np.ptp(batch.y)))
 
 

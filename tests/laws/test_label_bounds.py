@@ -256,12 +256,12 @@ class Charged(Mixture):
 
     ranges: list[float]
 
-    def _hedge(
+    def hedge(
         self, w: list[float], experts: list[float], p: float, y: float, known: float, c: float, t: int
     ) -> list[float]:
         losses = [c * value(self.loss, s, known, self.tau) for s in experts]
         self.ranges.append(max(losses) - min(losses))
-        return super()._hedge(w, experts, p, y, known, c, t)
+        return super().hedge(w, experts, p, y, known, c, t)
 
 
 def beyond(loss: ScalarLoss, batch: Batch) -> float:

@@ -50,13 +50,14 @@ class LearnerTwin:
 
     def predict(self, said: Said) -> float:
         """Return the score of a row that is not learned, or learned again: without drift."""
-        return self._predicted(said, math.nan)[0]
+        return self.predicted(said)[0]
 
-    def _predicted(self, said: Said, y: float) -> tuple[float, float]:
+    def predicted(self, said: Said, y: float = math.nan, w: list[float] | None = None) -> tuple[float, float]:
+        """Return the score and its loss; `w` are the weights of the experts, without drift if none are given."""
+        w = self.mixture.awake() if w is None and self.mixture is not None else w or [1.0]
         if self.mixture is None or not self.is_log:
-            score = said.experts[0] if self.mixture is None else mean(self.mixture.awake(), said.experts)
+            score = mean(w, said.experts) if self.mixture is not None else said.experts[0]
             return score, self.spec.scalar_loss().value(score, y) if y == y else y
-        w = self.mixture.awake()
         yes, no = (mixed(w, [softplus(-side * s) for s in said.experts]) for side in (1.0, -1.0))
         return no - yes, (yes if y > 0.0 else no) if y == y else y
 
@@ -72,7 +73,7 @@ class LearnerTwin:
         now, plays = self._read(slots, v, learns=True)
         self.t, self.said = self.t + (not again), now
         if self.mixture is None or again:
-            score, loss = self._predicted(now, y)
+            score, loss = self.predicted(now, y)
         else:
             judged = now if late is None else e.say(late.scores, late.coin, e.columns_of(slots, v))
             score, loss = self._mix(judged, late is not None, y, c)
@@ -177,7 +178,7 @@ class LearnerTwin:
                 score, loss = self.learn_row(slots, v, y, c, late=None if late is None else late.pop(numbers[r]))
             else:
                 said = self.say(slots, v)
-                score, loss = self._predicted(said, y)
+                score, loss = self.predicted(said, y)
                 if late is not None:
                     late[numbers[r]] = said
             for to, number in ((scores, score), (losses, loss)):

@@ -111,7 +111,7 @@ class Mixture:
         if t > 1:
             part, within = self._trust(), self.within()
             q = mean(within, experts) if self.loss in MARGIN else p
-            within = self._hedge(within, experts, q, y, known, c, t)
+            within = self.hedge(within, experts, q, y, known, c, t)
             if self.loss in MARGIN:
                 self._follow_lead(part, c * (values[self.names.index("majority")] - self._value(q, y)))
             self._set(within, self._trust())
@@ -122,7 +122,7 @@ class Mixture:
     def _value(self, s: float, y: float) -> float:
         return value(self.loss, s, y, self.tau)
 
-    def _hedge(self, w: Floats, experts: Floats, p: float, y: float, known: float, c: float, t: int) -> Floats:
+    def hedge(self, w: Floats, experts: Floats, p: float, y: float, known: float, c: float, t: int) -> Floats:
         n = len(w)
         losses, ln = [c * self._value(e, known) for e in experts], math.log(n)
         own, low = c * self._value(p, known), min(losses)
