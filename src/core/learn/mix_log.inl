@@ -105,9 +105,11 @@ inline void learn_log_row(const MixPass& p, const RowFacts& f, std::int64_t r, c
     if (late && x.drift >= 0) {
         double w[MOST_EXPERTS];
         predicting_weights(x, m, w);
-        l[x.drift] = mixed(w, n, l);
+        double chance = 0.0;
+        for (int j = 0; j < n; ++j) chance += w[j] * power[j];
+        power[x.drift] = chance;
+        l[x.drift] = chance >= LEAST_CHANCE ? -log(chance) : mixed(w, n, l);
         other[x.drift] = mixed(w, n, other);
-        power[x.drift] = exp(-l[x.drift]);
     }
     // e^-l is the probability of the label, at hand without another exponential, if it is not too small.
     double total = 0.0;

@@ -223,8 +223,8 @@ class Replay:
         return losses
 
     def _core(self, known_before: int) -> CompiledReplay:
-        settings = {"copies": self.copies.tolist(), "known_before": known_before, "known": self.known}
-        settings["coin_input"] = self._coin_input
+        settings: dict[str, Any] = {"copies": self.copies.tolist(), "known_before": known_before, "known": self.known}
+        settings |= {} if self._coin_input else {"coin_input": False}
         return CompiledReplay(settings_of(self.spec) | settings, self.arrays.all)
 
     def _learn(self, batch: Batch, out: Vector) -> None:
