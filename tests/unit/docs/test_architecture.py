@@ -37,21 +37,6 @@ def load(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    segment = load("src/ftprl/sets/segment.py", monkeypatch).Segment(np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
-    game = play(FTPRL(segment, CoordinateConstant()), GRADIENTS)
-    certificate = game.certificate()
-    assert segment.contains(game.x)
-    assert certificate.regret <= certificate.bound <= certificate.worst_case
-    assert certificate.proven_ratio == pytest.approx(2**0.5)
-    full = np.array([[2.0, 0.5], [0.5, 1.0]])
-    best = segment.minimise(full, np.array([0.3, -0.4]), segment.a)
-    grid = segment.a + np.linspace(0, 1, 10_001)[:, None] * (segment.b - segment.a)
-    values = 0.5 * np.einsum("ti,ij,tj->t", grid, full, grid) + grid @ [0.3, -0.4]
-    np.testing.assert_allclose(best.x, grid[values.argmin()], atol=3e-4)
-    assert best.gap <= 1e-12
-
-
 def test_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
     scheme = load("src/ftprl/schemes/square_root.py", monkeypatch).SquareRoot(0.5)
     certificate = play(FTPRL(Box(-1, 1, dim=2), scheme), GRADIENTS).certificate()
