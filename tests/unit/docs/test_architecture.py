@@ -17,7 +17,7 @@ import ftprl
 from ftprl import FTPRL, play
 from ftprl.cli import app
 from ftprl.data import formats
-from ftprl.schemes import CoordinateConstant, Diagonal
+from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 
 ROOT = Path(__file__).parents[3]
