@@ -135,7 +135,7 @@ RowTerm gamma_term(double s, double y, double slope, double, double) {
             (mean + ratio) * (1.0 + std::fabs(d)) * (1.0 + std::fabs(s) + std::fabs(p))};
 }
 
-// ---- the stack: slope and curvature ----
+// ---- Newton steps: slope and curvature ----
 
 constexpr double FLAT = 0.125;          // a kinked loss is taken for this part of the density at its kink
 constexpr double LEAST_LOSS = 0x1p-10;  // in units

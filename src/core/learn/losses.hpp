@@ -35,12 +35,12 @@ enum class LabelRule { none, classes, mean, quantile, median_of_unit, log_mean, 
 // The slope of a row of weight 1 after a step that moves the score by `reach` times it; `unit` is that of the labels.
 using ImplicitSlope = double (*)(double score, double y, double reach, double unit, double tau);
 
-// Where the stack stands: its score, the label, and the label's unit. `mean_loss` is that of the stack so far, psi that
+// Where a Newton expert stands: its score, the label, and its unit. `mean_loss` is that of the expert so far, psi that
 // of LabelState.
 struct StackPoint {
     double f, y, unit, psi, mean_loss, tau;
 };
-// The slope and the curvature of the stack's loss in units.
+// The slope and the curvature of a Newton expert's loss in units.
 struct StackSlope {
     double slope, curvature;
 };

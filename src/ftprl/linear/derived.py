@@ -42,7 +42,7 @@ def forgetful(engine: Engine, start: Engine | None = None) -> Engine:
 
 
 def _like(engine: Engine, slots: NDArray[np.uint32] | None = None) -> Engine:
-    """Return an engine with the settings, dense columns and bounds of another one, which has learned nothing."""
+    """Return an engine with the settings, columns and bounds of another one, which has learned nothing."""
     new = Engine(engine.spec, classes=engine.classes, slots=slots)
     if engine.spec.dense:
         new.expect_columns(*engine.columns_of(engine.saved_arrays))

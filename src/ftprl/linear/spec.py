@@ -38,15 +38,14 @@ class Spec:
     Q = M (beta M + sqrt G) / h, and x = clip(-sgn(z)(|z| - l1 M)_+ / (Q + l2 M²), lower, upper): penalties are on
     weights times the unit of their feature, so that they mean the same whatever it is measured in.
 
-    Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". A stack, an
-    expert that combines their scores, is mixed with them. `coin` adds a coin-betting expert, and `dense` lets the
-    stack see the dense columns (docs/scales.md); neither goes with penalties or bounds. `bounds` are ranges of
-    weights by the names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no
-    stack. `retired` are scales that were there at first and dropped after `retired_row` rows, and `coin_retired`
-    says that the coin was. `beta` is 1 for
-    one scale and 0.3 for several unless it is given. `classes` is how many classes there may be with a loss of
-    classes (docs/classes.md), otherwise 0. `calibrate` is "platt" or "isotonic" for probabilities that are
-    calibrated while rows are learned (docs/calibration.md); with the log loss.
+    Several scales are learned side by side and mixed (docs/scales.md): a tuple of 2 to 16, or "auto". Newton experts,
+    which combine their scores, are mixed with them. `coin` adds a coin-betting expert, and `dense` a Newton expert that
+    sees columns of frequent features; neither goes with penalties or bounds. `bounds` are ranges of weights by the
+    names of their features (docs/bounds.md), such as {"price*": (0, None)}; with them there is no Newton expert.
+    `retired` are scales that were there at first and dropped after `retired_row` rows, and `dropped_experts` the names
+    of other experts that were. `beta` is 1 for one scale and 0.3 for several unless it is given. `classes` is how many
+    classes there may be with a loss of classes (docs/classes.md), otherwise 0. `calibrate` is "platt" or "isotonic" for
+    probabilities that are calibrated while rows are learned (docs/calibration.md); with the log loss.
 
     >>> Spec(loss="squared", dim=100).scale
     0.1
@@ -108,10 +107,9 @@ class Spec:
         quantile(self.tau)
         for name in ("coin", "dense"):
             if getattr(self, name) and not self.may_add(name):
-                stacked = " with a stack" if name == "dense" else ""
                 classes = f"at most {MOST_COLUMN_CLASSES} classes" if name == "dense" else "no loss of several classes"
                 raise InvalidInput(
-                    f"{name}= needs several scales{stacked}, no penalty, no bound and {classes},"
+                    f"{name}= needs several scales, no penalty, no bound and {classes},"
                     f" got loss={self.loss}, scale={self.scale!r:.40}, l1={self.l1}, l2={self.l2}, lower={self.lower},"
                     f" upper={self.upper}, bounds={self.bounds!r:.40}; drop it.",
                     option=name,
@@ -135,7 +133,7 @@ class Spec:
 
     @property
     def stacked(self) -> bool:
-        """Whether the mixture has a stack, whose score would break bounds of single weights."""
+        """Whether the mixture has Newton experts, whose scores would break bounds of single weights."""
         return self.several and not self.bounds
 
     def may_add(self, name: str) -> bool:

@@ -19,7 +19,7 @@ from ftprl._core import column_kinds
 from ftprl.cli import app
 from ftprl.data import formats, kinds
 from ftprl.data.options import KIND_OPTIONS
-from ftprl.schemes import CoordinateConstant, Diagonal
+from ftprl.schemes import Diagonal
 from ftprl.sets import Box
 
 ROOT = Path(__file__).parents[3]
@@ -37,21 +37,6 @@ def load(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, name, module)
     exec(compile(source, path, "exec"), module.__dict__)
     return module
-
-
-def test_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    segment = load("src/ftprl/sets/segment.py", monkeypatch).Segment(np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
-    game = play(FTPRL(segment, CoordinateConstant()), GRADIENTS)
-    certificate = game.certificate()
-    assert segment.contains(game.x)
-    assert certificate.regret <= certificate.bound <= certificate.worst_case
-    assert certificate.proven_ratio == pytest.approx(2**0.5)
-    full = np.array([[2.0, 0.5], [0.5, 1.0]])
-    best = segment.minimise(full, np.array([0.3, -0.4]), segment.a)
-    grid = segment.a + np.linspace(0, 1, 10_001)[:, None] * (segment.b - segment.a)
-    values = 0.5 * np.einsum("ti,ij,tj->t", grid, full, grid) + grid @ [0.3, -0.4]
-    np.testing.assert_allclose(best.x, grid[values.argmin()], atol=3e-4)
-    assert best.gap <= 1e-12
 
 
 def test_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:

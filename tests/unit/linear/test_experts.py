@@ -362,7 +362,7 @@ def test_what_does_not_go_together(name: str, more: dict[str, Any]) -> None:
 
 
 def test_dense_needs_a_stack() -> None:
-    with pytest.raises(InvalidInput, match="with a stack"):
+    with pytest.raises(InvalidInput, match="no bound"):
         Spec(scale=AUTO, bounds={"x": (0, None)}, dense=True)
 
 
