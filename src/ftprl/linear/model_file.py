@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ftprl.atomic import replacing
 from ftprl.errors import BadModel
 
-FORMAT, VERSION = "ftprl-model", "1"
+FORMAT, VERSION = "ftprl-model", "2"
 LARGEST_HEADER = 1_000_000
 _BLANK = "0" * 64
 _HEX = re.compile(r"[0-9a-f]{64}")

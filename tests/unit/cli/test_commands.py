@@ -273,7 +273,7 @@ def prepare() -> None:
     write("cut.ftprl", raw[:-1])
     write("flip.ftprl", raw[:400] + bytes([raw[400] ^ 1]) + raw[401:])
     write("other.ftprl", raw.replace(b'\\"hash_version\\":1', b'\\"hash_version\\":2'))
-    write("version.ftprl", raw.replace(b'"version":"1"', b'"version":"9"'))
+    write("version.ftprl", raw.replace(b'"version":"2"', b'"version":"9"'))
 
 
 BAD = [

@@ -96,7 +96,7 @@ def test_a_model_of_another_version_is_refused_by_its_version(tmp_path: Path, mo
 
 def test_a_header_that_promises_too_much_allocates_nothing(tmp_path: Path) -> None:
     body = b'{"__metadata__":{"content":"{}","format":"ftprl-model","sha256":"' + b"0" * 64
-    body += b'","version":"1"},"cells":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,16]}}'
+    body += b'","version":"2"},"cells":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,16]}}'
     (tmp_path / "m").write_bytes(len(body).to_bytes(8, "little") + body + bytes(16))
     with pytest.raises(BadModel, match="to fill its place"):
         Model.load(tmp_path / "m")
