@@ -91,8 +91,8 @@ def _shared(engine: Engine) -> dict[str, Any]:
 def _experts(engine: Engine) -> list[dict[str, Any]]:
     """Return the experts that predict, in their order: a name and a weight each, and what the expert says.
 
-    That is the score of a scale or of the coin, `score` its number; what the labels alone predict, `says`; or the scores
-    times `u` and the columns times `columns`, for a Newton expert.
+    That is the score of a scale or of the coin, `score` its number; what the labels alone predict, `says`; or the
+    scores times `u` and the columns times `columns`, for a Newton expert.
     """
     newtons = {expert.name: expert for expert in newton_experts(engine)}
     found: list[dict[str, Any]] = []
@@ -145,7 +145,7 @@ def _scoring_of_classes(model: Model) -> dict[str, Any]:
 
 
 def _calibration(engine: Engine) -> dict[str, Any] | None:
-    """Return how log-odds are calibrated: a shift and two slopes, or log-odds before and after between which it is linear."""
+    """Return how log-odds are calibrated: a shift and two slopes, or the knots of a piecewise linear function."""
     if engine.spec.calibrate == "none":
         return None
     knots = engine.calibration_knots

@@ -413,7 +413,7 @@ class Engine:
         return len(batch) if len(counted) < missing else int(counted[missing - 1]) + 1
 
     def _review_experts(self) -> None:
-        """Drop scales and other experts, if this is a row number at which it is decided and the mixture loses little."""
+        """Drop scales and other experts, if it is decided at this row number and the mixture loses little."""
         if not may_drop(self.spec):
             return
         rows = self.progress.rows

@@ -27,8 +27,8 @@ _ROWS = 1 << 14  # whose uncertainty is computed at a time
 class NewtonExpert(NamedTuple):
     """A Newton expert of a mixture: its name, its weight there, and its coefficients.
 
-    `scores` are the coefficients of the scores of the scales, and then of the coin's score where it sees that. `columns`
-    are those of a constant and of the columns in deviations from their means: one row, or one row per column of classes;
+    `scores` are the coefficients of the scores of the scales, and then of the coin's score where it sees that.
+    `columns` are those of a constant and of the columns in deviations from their means: one row, or one per class;
     empty where it has none.
     """
 
@@ -119,7 +119,7 @@ def labels_alone(engine: Engine) -> float:
 
 
 def _base_odds(engine: Engine) -> float:
-    """Return the log-odds of the labels so far, with half a row of each class; 0 with other losses than the log loss."""
+    """Return the log-odds of the labels so far, with half a row of each class; 0 for all but the log loss."""
     odds = engine.saved_arrays.get("labels.odds")
     if odds is None or not engine.spec.intercept:
         return 0.0

@@ -178,7 +178,7 @@ def _shares(a: NDArray[Any], t: Tensors) -> bool:
 
 
 def _coefficients(a: NDArray[Any], t: Tensors) -> bool:
-    """The weights of a Newton expert. Counts of 0 and then of 1e-150 make them any size: a slope is in units of the labels."""
+    """The weights of a Newton expert, of any size: a slope is in units of the labels, which may be 1e-150."""
     return bool((np.abs(a) <= (_LARGEST if LABELS in t else _LARGEST_WEIGHT)).all())
 
 
@@ -255,7 +255,7 @@ def _own_coin(a: NDArray[Any], t: Tensors) -> bool:
 
 
 def _columns(a: NDArray[Any], t: Tensors) -> bool:
-    """Columns: a slot plus one, or 0 where there is none, each once; a mean; a deviation above 0 where there is a slot."""
+    """Columns: a slot plus one, each once, a mean and a deviation above 0; 0 where there is no column."""
     slots = a[a[:, 0] > 0, 0]
     return _moderate(a, t) and _each_once(slots) and bool(((a[:, 2] > 0) == (a[:, 0] > 0)).all())
 
