@@ -179,11 +179,7 @@ def _scales(log: RunLog) -> Figure:
         title,
         "The model learns with several learning-rate scales at once and weights their predictions by how well each has "
         "done so far, so that none has to be chosen. The weights add up to 1."
-        + (
-            " Other experts combine the scores of all scales, or learn without a scale."
-            if len(scales) < len(names)
-            else ""
-        ),
+        + (" Other experts combine the scores of all scales, or learn without a scale." if len(scales) < len(names) else ""),
         panel,
         ("rows", *names),
         [(count(p.rows), *(_weight(p.weights.get(n)) for n in names)) for p in points],

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
+from ftprl.data.jobs import JobSource
 from ftprl.data.order import GivenOrder, Order, RandomOrder, Stage
 from ftprl.errors import BadModel, Interrupted
-from ftprl.data.jobs import JobSource
 from ftprl.linear.model import Model
 from ftprl.runlog.events import Listener
 from ftprl.training import cautions
