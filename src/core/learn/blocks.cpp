@@ -213,6 +213,7 @@ void Learner::mix(const MixPass& pass, double*) const { kernels_->mix(pass); }
 
 Totals Learner::learn_blocks(const Batch& batch, const RowOutputs& out) {
     const Rows& rows = batch.rows;
+    is_mirrored_ = false;
     Totals totals = {0.0, 0.0, 0};
     const Roster roster = this->roster();
     // Where each block begins, and the number of rows learned before it.

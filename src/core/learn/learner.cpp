@@ -466,7 +466,12 @@ std::vector<NamedArray> Learner::saved_arrays() {
         arrays.push_back({"mixture.windows", &m.windows[0][0], 3, K - WINDOW + 2, MOST_WINDOWS});
     }
     if (receipt()) arrays.push_back({"mixture.sums", &m.sums[0][0], 3, K, MOST_SCALES});
-    if (newtons_ != nullptr) newtons_->add_arrays(arrays, loss().has_kink(), used);
+    if (newtons_ != nullptr) {
+        const std::lock_guard<std::mutex> own(mirroring_);
+        if (!is_mirrored_) newtons_->mirror(used);
+        is_mirrored_ = true;
+        newtons_->add_arrays(arrays, loss().has_kink(), used);
+    }
     if (coin_ != nullptr) arrays.push_back({"coin.intercept", coin_intercept_, 0, COIN_NUMBERS, 0});
     if (columns_ == nullptr) return arrays;
     arrays.push_back({"columns.rows", &columns_->rows(), 0, 1, 0});

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -247,6 +248,8 @@ private:
     void score_rows(const Rows& rows, double* scores) const;
     void drop_number(int at);
 
+    std::mutex mirroring_;      // readers of the arrays wait for the one that fills them in
+    bool is_mirrored_ = false;  // since rows were last learned
     std::vector<std::uint32_t> cell_numbers_;  // of the entries of a batch
     std::vector<double> losses_;               // of a batch, for the calibration
     std::vector<double> scores_;               // likewise, for the calibrator

@@ -11,7 +11,7 @@ void set_row_and_column(double* P, int stride, int inputs, int at, double varian
 }
 
 // The loops keep what is on the diagonal of four by four numbers, or right of it.
-void mirror(double* P, int stride, int inputs) {
+void mirror_one(double* P, int stride, int inputs) {
     for (int i = 0; i < inputs; ++i) {
         for (int j = i + 1; j < inputs; ++j) P[j * stride + i] = P[i * stride + j];
     }
@@ -19,7 +19,7 @@ void mirror(double* P, int stride, int inputs) {
 
 // Remove inputs [at, at + count) of `inputs` from a matrix and its vector.
 void remove(double* u, double* P, int stride, int inputs, int at, int count) {
-    mirror(P, stride, inputs);
+    mirror_one(P, stride, inputs);
     for (int i = at; i + count < inputs; ++i) {
         u[i] = u[i + count];
         std::copy(P + (i + count) * stride, P + (i + count) * stride + inputs, P + i * stride);
@@ -100,7 +100,7 @@ bool Newtons::sees_columns() const {
 // `constant` is the input of the constant; columns follow it.
 void Newtons::change_weights(const ColumnChange& change, double* u, double* P, int stride, int constant) const {
     const int at = constant + 1 + change.column, inputs = constant + 1 + MOST_COLUMNS;
-    mirror(P, stride, inputs);
+    mirror_one(P, stride, inputs);
     if (change.kind == ColumnChange::leaves) u[at] = 0.0;
     if (change.kind == ColumnChange::moves) {
         u[constant] += u[at] * change.shift;
@@ -166,13 +166,18 @@ void Newtons::know_classes(int columns) {
     point();
 }
 
+void Newtons::mirror(int used) {
+    for (Expert& e : experts_) mirror_one(e.P.data(), MOST_INPUTS, inputs_of(*e.kind));
+    for (int i = 0; i < classes_ && !Q_.empty(); ++i)
+        mirror_one(Q_.data() + std::ptrdiff_t{i} * CLASS_INPUTS * CLASS_STRIDE, CLASS_STRIDE, 1 + used);
+}
+
 void Newtons::add_arrays(std::vector<NamedArray>& arrays, bool kinked, int used) {
     for (Expert& e : experts_) {
         const std::string name = std::string("newton_") + e.kind->letter;
         const int unused = e.kind->columns && classes_ == 0 ? MOST_COLUMNS - used : 0,
                   inputs = inputs_of(*e.kind) - unused;
         arrays.push_back({name + ".u", e.u.data(), 0, inputs, 0});
-        mirror(e.P.data(), MOST_INPUTS, inputs);
         arrays.push_back({name + ".P", e.P.data(), inputs, inputs, MOST_INPUTS});
         if (kinked) arrays.push_back({name + ".loss", e.loss, 0, 2, 0});
         if (classes_ > 0 && e.kind->drift > 0.0) {
@@ -181,8 +186,6 @@ void Newtons::add_arrays(std::vector<NamedArray>& arrays, bool kinked, int used)
         }
     }
     if (W_.empty()) return;
-    for (int i = 0; i < classes_; ++i)
-        mirror(Q_.data() + std::ptrdiff_t{i} * CLASS_INPUTS * CLASS_STRIDE, CLASS_STRIDE, 1 + used);
     arrays.push_back({"columns.W", W_.data(), classes_, 1 + used, CLASS_STRIDE});
     arrays.push_back({"columns.Q", Q_.data(), 1 + used, 1 + used, CLASS_STRIDE, classes_, CLASS_INPUTS * CLASS_STRIDE});
 }

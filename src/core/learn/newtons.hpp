@@ -43,6 +43,8 @@ public:
     void drop(const std::string& name);
     // New columns of classes are copies of the last one.
     void know_classes(int columns);
+    // Fill in what the loops leave out of symmetric matrices: after rows were learned, before they are read.
+    void mirror(int used);
     void add_arrays(std::vector<NamedArray>& arrays, bool kinked, int used);
 
 private:
