@@ -15,8 +15,7 @@ from ftprl.data.files import is_receipt, mistaken, shown
 from ftprl.errors import BadFormat, InvalidInput
 from ftprl.linear import Model, Spec
 from ftprl.linear.content import MOST_LABEL, PROVENANCE, READING_OF_RECEIPT, SPEC
-from ftprl.linear.spec import DROPPABLE
-from ftprl.linear.spec import MOST_CLASSES
+from ftprl.linear.spec import DROPPABLE, MOST_CLASSES
 from ftprl.receipt.certificate import StreamCertificate
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.schema import CALIBRATION, CERTIFICATE

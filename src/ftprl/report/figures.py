@@ -159,7 +159,7 @@ def _scales(log: RunLog) -> Figure:
     if not names:
         reason = "a single scale was learned, so there is no mixture." if log.points else _NOTHING
         return Figure(name, title, reason)
-    scales = [n for n in names if n[0].isdigit()]
+    scales = [n for n in names if n[:1].isdigit()]
     shades = {n: round(i * (len(RAMP) - 1) / max(1, len(scales) - 1)) for i, n in enumerate(scales)}
     ends = points if len(points) > 1 else points * 2  # an area needs two points
     rows = [p.rows for p in points] if len(points) > 1 else [points[0].rows, 2 * points[0].rows]
@@ -179,7 +179,11 @@ def _scales(log: RunLog) -> Figure:
         title,
         "The model learns with several learning-rate scales at once and weights their predictions by how well each has "
         "done so far, so that none has to be chosen. The weights add up to 1."
-        + (" Other experts combine the scores of all scales, or learn without a scale." if len(scales) < len(names) else ""),
+        + (
+            " Other experts combine the scores of all scales, or learn without a scale."
+            if len(scales) < len(names)
+            else ""
+        ),
         panel,
         ("rows", *names),
         [(count(p.rows), *(_weight(p.weights.get(n)) for n in names)) for p in points],

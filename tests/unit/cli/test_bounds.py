@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_train_inspect_certify_and_verify(sales: Path, scale: str, capsys: pytes
     assert weights["price*size"] > 0.02  # a bound of a column is not one of its interactions
     assert run(["inspect", "m"]) == 0
     shown = capsys.readouterr().out
-    assert "4 weights have bounds by name, 0 of them in a cell with other names" in shown
+    assert "4 weights have bounds by name\n" in shown
     assert "bounds=price=:0,city=-0.01:0.02,prize=0:" in shown
     assert run(["certify", "m", "-o", "r"]) == 0
     assert run(["verify", "r", "sales.csv", "--model", "m"]) == 0
@@ -97,9 +98,9 @@ def test_names_that_share_cells_are_counted(
     assert run(call) == 0
     err = capsys.readouterr().err
     model = ftprl.load("m")
-    cells, shared = model.shared_bounds
-    assert f"{shared} of {cells} weights with bounds are shared by several names" in err
-    assert 0 < (shared or 0) <= cells <= 256
+    cells, _ = model.shared_bounds
+    (shared,) = re.findall(rf"(\d+) of {cells} weights with bounds are shared by several names", err)
+    assert 0 < int(shared) <= cells <= 256
     assert model.engine.weights().max() <= 0.1 or cells < 256
     assert run([*call, "--names", "0"]) == 0
     assert ftprl.load("m").shared_bounds == (cells, None)

@@ -15,11 +15,11 @@ import pytest
 
 import ftprl
 from ftprl.cli.app import run
+from ftprl.data.source import BatchDigest
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import Engine, Model, Spec
 from ftprl.receipt import NotProved, certify_model, make_receipt, provenance, verify_receipt, write_receipt
 from ftprl.receipt.certificate import box_certificate
-from ftprl.data.source import BatchDigest
 from ftprl.receipt.document import digest
 from ftprl.receipt.provenance import Provenance, provenance_of
 from ftprl.receipt.replay import Replay
