@@ -193,10 +193,8 @@ def _bounds(bounds: dict[str, int | None] | None) -> list[str]:
     """Return a line on how many weights have bounds by name."""
     if bounds is None:
         return []
-    shared = "an unknown number" if bounds["shared"] is None else bounds["shared"]
-    return [
-        f"{'bounds':<14} {bounds['cells']} weights have bounds by name, {shared} of them in a cell with other names"
-    ]
+    shared = "" if bounds["shared"] is None else f", {bounds['shared']} of them in a cell with other names"
+    return [f"{'bounds':<14} {bounds['cells']} weights have bounds by name{shared}"]
 
 
 def _sampled(columns: Mapping[str, str], sampled: Mapping[str, list[float]]) -> list[str]:

@@ -159,7 +159,7 @@ def _scales(log: RunLog) -> Figure:
     if not names:
         reason = "a single scale was learned, so there is no mixture." if log.points else _NOTHING
         return Figure(name, title, reason)
-    scales = [n for n in names if n[0].isdigit()]
+    scales = [n for n in names if n[:1].isdigit()]
     others = " Other experts combine the scores of all scales, or learn without a scale."
     shades = {n: round(i * (len(RAMP) - 1) / max(1, len(scales) - 1)) for i, n in enumerate(scales)}
     ends = points if len(points) > 1 else points * 2  # an area needs two points

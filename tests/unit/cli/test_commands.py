@@ -93,8 +93,10 @@ def test_train_prints_a_table_and_json(capsys: Capture) -> None:
     assert "logistic loss, 1024 cells, scale=0.02,0.057,0.16,0.45,1.28,3.6,10,29 beta=0.3" in lines[2]
     rows = [int(line.split()[0]) for line in lines[6:-2]]
     assert rows == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    better = printed["improvement"]
     means = (
-        f"log loss {printed['progressive_loss']:.6f}, {printed['improvement']:.1f} % better than guessing"
+        f"log loss {printed['progressive_loss']:.6f}, {abs(better):.1f} % {'better' if better > 0 else 'worse'} than"
+        " guessing"
         f" ({printed['baseline']:.6f})"
     )
     each = "each predicted before it was learned"

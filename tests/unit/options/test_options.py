@@ -84,7 +84,7 @@ def test_spec_has_the_options_of_the_model() -> None:
     fields = {field.name: field.default for field in dataclasses.fields(Spec)}
     # Dropped scales are a result, not an option; an option may give the labels of classes.
     own = set(names("model")) - {"bits", "admit", "classes"}
-    assert own == set(fields) - {"retired", "retired_row", "coin_retired", "classes", *NO_OPTION}
+    assert own == set(fields) - {"retired", "retired_row", "dropped_experts", "classes", *NO_OPTION}
     for name in own - {"scale", "bounds"}:
         assert BY_NAME[name].default in (str(fields[name]), f"{fields[name]:g}" if fields[name] == 0 else "")
     assert fields["dim"] == 2**22 == 2 ** int(BY_NAME["bits"].default or "")

@@ -20,7 +20,8 @@ from ftprl import data
 from ftprl.cli.app import run as command
 from ftprl.data.compression import packed
 from ftprl.errors import FtprlError, InvalidInput
-from ftprl.linear import Engine, Model, Spec
+from ftprl.linear import Spec
+from ftprl.receipt.replay import Replay
 from ftprl.runlog.events import Event
 from ftprl.training import train
 from ftprl.training.predict import AlignedLines
@@ -50,13 +51,13 @@ def rows_of(path: Path, *, bad: bool = False, tags: bool = False, rows: int = RO
 
 
 def one_by_one(log: Path, **spec: Any) -> list[float]:
-    """Score each row, then learn it: the slow twin."""
-    engine, actual = Engine(Spec(**spec)), []
+    """Predict each row, then learn it, by the replay of `verify`."""
+    replay, actual = Replay(Spec(**spec), retire=True), []
     for batch in data.open(log, dim=spec["dim"]).batches():
         for one in batch.cut(1):
-            actual.append(engine.score(one)[0])
-            engine.learn(one)
-    return [float(p) for p in np.clip(Model(engine).mean(np.array(actual)), 1e-15, 1.0 - 1e-15)]
+            chance = float(np.exp(-replay.learn(one)[0][0]))
+            actual.append(chance if one.y[0] > 0 else 1.0 - chance)
+    return actual
 
 
 def numbers(path: Path) -> list[float | None]:

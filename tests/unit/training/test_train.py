@@ -445,7 +445,7 @@ def test_retirement_is_the_same_killed_or_not(tmp_path: Path, monkeypatch: pytes
     assert whole.model.engine.spec.scales == tuple(retired["kept"])
     assert 3000 < retired["rows"] < 4500  # two checkpoints before, one after
     progress = [event for event in whole.events if event["event"] == "progress"]
-    assert len(progress[-1]["mixture"]["weights"]) == 6  # the stack and the coin, too
+    assert len(progress[-1]["mixture"]["weights"]) == 9  # the experts that are no scales, too
     with pytest.raises(Killed):
         train(path, listener=killed_after(stop, "checkpoint"), **options)
     train(path, output=tmp_path / "m", resume=tmp_path / "c", scale="auto")
