@@ -58,8 +58,8 @@ ftprl::Labels labels_of(const std::string& kind, const nb::bytes& positive, cons
 std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim, nb::handle seed, bool intercept,
                                            bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
                                            std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
-                                           const nb::list& words, int separator, int quote, bool names, bool all_names, bool places,
-                                           const nb::list& interactions, const nb::list& grams,
+                                           const nb::list& words, int separator, int quote, bool names, bool all_names,
+                                           bool places, const nb::list& interactions, const nb::list& grams,
                                            const std::optional<nb::list>& namespaces) {
     if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
     if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");

@@ -184,9 +184,8 @@ def taken(parser: Parser, origin: str) -> Batch:
         for row, tag in tags_by_row:
             tags[row] = tag.decode("utf-8", "backslashreplace")
     new = parser.take_names()
-    is_placed = isinstance(new, PlacedNames)
-    names = None if new is None or is_placed else RowNames(new, 0, len(y))
-    places = RowPlaces(new, 0, len(y)) if is_placed else None
+    places = RowPlaces(new, 0, len(y)) if isinstance(new, PlacedNames) else None
+    names = None if new is None or isinstance(new, PlacedNames) else RowNames(new, 0, len(y))
     tagged = None if tags is None else tuple(tags)
     texts = {code: text.decode("utf-8", "backslashreplace") for code, text in parser.take_label_texts()}
     return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, texts, places)
