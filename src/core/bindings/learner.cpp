@@ -268,15 +268,6 @@ ftprl::Rows rows_of(const ftprl::bindings::OneRowView& row) {
     return rows;
 }
 
-nb::object fresh_of(const Learner& learner) {
-    const std::vector<std::int64_t>& fresh = learner.fresh();
-    const std::size_t size = fresh.size();
-    auto* copy = new std::int64_t[size + 1];
-    std::copy(fresh.begin(), fresh.end(), copy);
-    const nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<std::int64_t*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(copy, {size}, owner));
-}
-
 // ---- the module's part ----
 
 void bind_rows(nb::class_<Learner>& learner) {
@@ -366,8 +357,6 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
     learner.def("copy", &Learner::copy);
     learner.def_rw("threads", &Learner::threads,
                    "How many threads learn a batch together; the bits do not depend on it.");
-    learner.def_rw("notes_fresh", &Learner::notes_fresh, "Whether `fresh` is kept.");
-    learner.def_prop_ro("fresh", &fresh_of, "The entries of the latest batch learned whose features were new.");
     bind_rows(learner);
     bind_learner_cells(learner);
     bind_learner_state(learner);

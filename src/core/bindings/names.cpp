@@ -22,7 +22,6 @@
 #include "readers/bound_table.hpp"
 #include "readers/name_table.hpp"
 #include "readers/packed_names.hpp"
-#include "readers/placed_names.hpp"
 #include "readers/rows.hpp"
 
 namespace nb = nanobind;
@@ -32,7 +31,6 @@ namespace {
 using ftprl::BoundTable;
 using ftprl::NameTable;
 using ftprl::NewNames;
-using ftprl::PlacedNames;
 using ftprl::bindings::Column;
 using ftprl::bindings::owned_array;
 
@@ -57,13 +55,6 @@ std::pair<std::size_t, std::size_t> add_names(NameTable& table, const NewNames& 
     const nb::gil_scoped_release free;
     const NameTable::FullRows full = table.add(names, from, to);
     return {full.any, full.product};
-}
-
-std::size_t add_placed(NameTable& table, const PlacedNames& names, std::size_t from, std::size_t to,
-                       const Column<std::int64_t>& entries) {
-    std::vector<std::int64_t> chosen(entries.data(), entries.data() + entries.size());
-    const nb::gil_scoped_release free;
-    return names.add_to(table, from, to, std::move(chosen));
 }
 
 nb::bytes packed_names(const NewNames& names, std::size_t from, std::size_t to) {
@@ -207,10 +198,6 @@ void ftprl::bindings::bind_names(nb::module_& m) {
         .def_prop_ro("is_complete", &NewNames::is_complete, "Whether none may be missing.")
         .def("pack", &packed_names, nb::arg("start"), nb::arg("stop"), "The names of some rows as bytes.")
         .def_static("unpack", &unpacked_names, nb::arg("packed"), "The names that `pack` made bytes of.");
-    nb::class_<PlacedNames>(m, "PlacedNames", "Where the features of the rows of a batch have their names.")
-        .def(
-            "stop", [](const PlacedNames& names) { names.whole.stop(); },
-            "Want no more places of the parsers that these come from.");
     nb::class_<NameTable>(m, "NameTable", "The names of features by their hashes, within a budget of bytes.")
         .def(nb::new_(&make_table), nb::arg("budget"), nb::arg("cells"),
              "Of each of so many cells the first name is kept; with 0 every name.")
@@ -218,10 +205,6 @@ void ftprl::bindings::bind_names(nb::module_& m) {
         .def("add", &add_names, nb::arg("names"), nb::arg("start"), nb::arg("stop"),
              "Add the names of rows [start, stop); returns the row of the first that does not fit, and of the first "
              "interaction, or stop.")
-        .def("add_placed", &add_placed, nb::arg("names"), nb::arg("start"), nb::arg("stop"),
-             nb::arg("entries").noconvert(),
-             "Add the names of some entries of rows [start, stop), counted from the first of these rows; returns how "
-             "many rows are before the first name that does not fit, or all.")
         .def("load", &load_names, nb::arg("hashes"), nb::arg("sizes"), nb::arg("text"), nb::arg("is_full"),
              nb::arg("product_bytes") = 0, nb::arg("are_products_full") = false,
              "Fill an empty table with saved names; False when they are not those of a table.")

@@ -59,7 +59,7 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
                                            bool wide, bool skip, std::size_t max_row, std::size_t batch_rows,
                                            std::size_t batch_values, nb::handle labels, const nb::bytes& positive,
                                            const nb::list& words, int separator, int quote, bool names, bool all_names,
-                                           bool places, const nb::list& interactions, const nb::list& grams,
+                                           const nb::list& interactions, const nb::list& grams,
                                            const std::optional<nb::list>& namespaces) {
     if (dim < 2 || dim > (std::uint64_t{1} << 32)) throw nb::value_error("dim must be between 2 and 2**32");
     if (batch_rows == 0 || batch_values == 0) throw nb::value_error("a batch must have room for a row");
@@ -74,7 +74,6 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     options.batch_values = batch_values;
     options.names = names || all_names;
     options.all_names = all_names;
-    options.places = places && interactions.size() == 0 && grams.size() == 0;
     options.namespaces = namespaces.has_value();
     for (nb::handle known : namespaces.value_or(nb::list())) {
         options.known_namespaces.insert(text_of(nb::cast<nb::bytes>(known)));
@@ -99,17 +98,11 @@ std::unique_ptr<ftprl::Parser> make_parser(nb::handle format, std::uint64_t dim,
     if (name == "table") {
         return std::make_unique<ftprl::TableParser>(options, std::move(expected), dialect_of(separator, quote));
     }
-    if (name == "records") {
-        options.places = false;
-        return std::make_unique<ftprl::bindings::DictParser>(options, std::move(expected));
-    }
-    if (name == "jsonl") {
-        options.places = false;
-        return std::make_unique<ftprl::JsonLinesParser>(options, std::move(expected));
-    }
+    if (name == "records") return std::make_unique<ftprl::bindings::DictParser>(options, std::move(expected));
+    if (name == "jsonl") return std::make_unique<ftprl::JsonLinesParser>(options, std::move(expected));
     expected.numbers_only = true;
     if (name == "vw") return std::make_unique<ftprl::VwParser>(options, std::move(expected));
-    options.names = options.places = false;  // ids are the names
+    options.names = false;  // ids are the names
     options.interactions = ftprl::Interactions();
     options.grams = ftprl::Grams();
     if (name == "libsvm") return std::make_unique<ftprl::LibsvmParser>(options, std::move(expected));
@@ -147,13 +140,6 @@ nb::tuple take_rows(ftprl::Parser& parser) {
 
 nb::object take_names(ftprl::Parser& parser) {
     if (!parser.rows.log.is_on()) return nb::none();
-    if (parser.rows.log.keeps_places()) {
-        parser.rows.log.share_request(parser.rows.placed);
-        const std::shared_ptr<const ftprl::PlaceReader> reader = parser.rows.placed.reader;
-        nb::object taken = nb::cast(std::move(parser.rows.placed));
-        parser.rows.placed.reader = reader;
-        return taken;
-    }
     const auto take = [&parser] {
         const nb::gil_scoped_release free;
         return parser.rows.log.take();
@@ -290,8 +276,7 @@ void ftprl::bindings::bind_readers(nb::module_& m) {
     m.def("parser", &make_parser, nb::arg("format"), nb::kw_only(), nb::arg("dim"), nb::arg("seed"),
           nb::arg("intercept"), nb::arg("wide"), nb::arg("skip"), nb::arg("max_row"), nb::arg("batch_rows"),
           nb::arg("batch_values"), nb::arg("labels"), nb::arg("positive"), nb::arg("words"), nb::arg("separator"),
-          nb::arg("quote"), nb::arg("names") = false, nb::arg("all_names") = false, nb::arg("places") = false,
+          nb::arg("quote"), nb::arg("names") = false, nb::arg("all_names") = false,
           nb::arg("interactions") = nb::list(), nb::arg("grams") = nb::list(), nb::arg("namespaces") = nb::none(),
-          "A parser of one format; `names` keeps the names of features, of which `all_names` misses none; with "
-          "`places` the parser of VW text or tables keeps their places instead.");
+          "A parser of one format; `names` keeps the names of features, of which `all_names` misses none.");
 }

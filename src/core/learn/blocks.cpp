@@ -244,14 +244,7 @@ Totals Learner::learn_blocks(const Batch& batch, const RowOutputs& out) {
                              block.facts.data());
                 break;
             case SCALES: {
-                BasePass pass = pass_of(block, batch, true);
-                if (notes_fresh && slot_map_ == nullptr) {
-                    pass.fresh = &fresh_;
-                    pass.add_fresh = [](void* fresh, std::int64_t entry) {
-                        static_cast<std::vector<std::int64_t>*>(fresh)->push_back(entry);
-                    };
-                }
-                run_scales(pass, buffer);
+                run_scales(pass_of(block, batch, true), buffer);
                 break;
             }
             case COIN:

@@ -120,8 +120,6 @@ struct BasePass {
     bool learns;            // otherwise all rows are predicted with the state as it is
     double *scores, *tails, *slopes;
     std::int64_t stride;
-    void* fresh;  // one scale: who wants the entries of features that are new, or null
-    void (*add_fresh)(void* fresh, std::int64_t entry);
 };
 
 // Doubles that a loop needs to remember of each coordinate of a row of one scale while it learns it.

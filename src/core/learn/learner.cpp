@@ -79,7 +79,6 @@ Learner::~Learner() = default;
 
 Learner::Learner(const Learner& other)
     : threads(other.threads),
-      notes_fresh(other.notes_fresh),
       options_(other.options_),
       kernels_(other.kernels_),
       labels_(other.labels_),
@@ -249,12 +248,11 @@ Totals Learner::learn(const Rows& rows, const RowOutputs& out) {
 }
 
 Totals Learner::learn_uncalibrated(const Rows& rows, const RowOutputs& out) {
-    fresh_.clear();
     Batch batch = {rows, rows.indices};
     if (slot_map_ != nullptr) {
         const std::int64_t size = rows.indptr[rows.count];
         if (cell_numbers_.size() < static_cast<std::size_t>(size)) cell_numbers_.resize(static_cast<std::size_t>(size));
-        slot_map_->claim(rows.indices, size, cell_numbers_.data(), notes_fresh ? &fresh_ : nullptr);
+        slot_map_->claim(rows.indices, size, cell_numbers_.data());
         batch.rows.indices = cell_numbers_.data();
     }
     return learn_rows(batch, out);

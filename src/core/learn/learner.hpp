@@ -90,9 +90,6 @@ public:
 
     // How many threads learn a batch together.
     int threads = 1;
-    // Whether the entries of a learned batch whose feature is new are noted in `fresh`.
-    bool notes_fresh = false;
-    const std::vector<std::int64_t>& fresh() const { return fresh_; }
 
     // The weight of each slot in one scale, an output by a slot; and z, R, S and kappa of the intercept, an output by
     // four by a scale.
@@ -231,7 +228,6 @@ protected:
     std::unique_ptr<Calibrator> calibrator_;
     double rounding_[ROUNDING_SUMS][MOST_SCALES] = {};
     double row_sums_[ROW_SUMS][MOST_SCALES] = {};
-    std::vector<std::int64_t> fresh_;
     bool frozen_ = false, weighs_ = false;
 
 private:

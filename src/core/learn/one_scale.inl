@@ -41,19 +41,6 @@ FTPRL_INSIDE void add_gradients(const SummedCell<T>*, Cell<T>* const* at, int co
 template <class T>
 inline void add_gradients(const Cell<T>*, Cell<T>* const*, int, D) {}
 
-// Which entries among four meet their feature for the first time: its unit is still 0, or its value was always 0.
-template <class T>
-FTPRL_INSIDE void note_fresh(const BasePass& pass, Four<T> M, std::int64_t p, int count) {
-    for (int j = 0; j < count; ++j) {
-        if (M[j] == T(0)) pass.add_fresh(pass.fresh, p + j);
-    }
-}
-
-template <class T>
-FTPRL_INSIDE bool any_zero(Four<T> M) {
-    return M[0] == T(0) || M[1] == T(0) || M[2] == T(0) || M[3] == T(0);
-}
-
 template <class T, bool labelled, bool receipt>
 class OneScale {
     using Record = typename RecordOf<T, receipt, labelled>::type;
@@ -62,8 +49,7 @@ public:
     static constexpr bool LOG_LOSS = !labelled;
 
     OneScale(const BasePass& pass, const Constants& constants, const TableState& state, double* buffer)
-        : pass_(pass),
-          rows_(*pass.rows),
+        : rows_(*pass.rows),
           constants_(constants),
           state_(state),
           cells_(static_cast<Record*>(state.cells)),
@@ -113,14 +99,11 @@ private:
     // raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
     // pieces, and reading a number back that was written in two pieces takes long.
     template <bool unconstrained, bool raise>
-    FTPRL_INSIDE D predict_block(const Limits& limits, const Cell<T>* const* at, D v, std::int64_t p, int count,
+    FTPRL_INSIDE D predict_block(const Limits& limits, const Cell<T>* const* at, D v, int count,
                                  Block<T>* kept, D& reach) {
         Four<T> z, R, M, S;
         gather(at, z, R, M, S);
-        if constexpr (raise) {
-            if (pass_.fresh != nullptr && any_zero<T>(M)) note_fresh<T>(pass_, M, p, count);
-            M = larger(M, narrow<T>(size(v)));
-        }
+        if constexpr (raise) M = larger(M, narrow<T>(size(v)));
         const D wide_z = wide(z), wide_R = wide(R);
         D rate = wide_z, x;
         if constexpr (labelled) {
@@ -164,7 +147,7 @@ private:
             }
             const D v = rows_.wide ? load(static_cast<const double*>(rows_.values) + p)
                                    : wide(load(static_cast<const float*>(rows_.values) + p));
-            total += predict_block<unconstrained, raise>(limits, at, v, p, 4, kept++, moved);
+            total += predict_block<unconstrained, raise>(limits, at, v, 4, kept++, moved);
         }
         if (p < to) {
             const int left = static_cast<int>(to - p);
@@ -173,7 +156,7 @@ private:
             Limits limits = limits_of(play_);
             if constexpr (!unconstrained) limits = limits_of_rest(play_, constants_.boxes, index + p, left);
             const D v = values_of(rows_, p, left, look_.end);
-            total += predict_block<unconstrained, raise>(limits, at, v, p, left, kept, moved);
+            total += predict_block<unconstrained, raise>(limits, at, v, left, kept, moved);
         }
         if constexpr (raise) *reach = sum(moved);
         return sum(total);
@@ -270,7 +253,6 @@ private:
         rounding[SLOPES][0] += fabs(slope);
     }
 
-    const BasePass& pass_;
     const Rows& rows_;
     const Constants& constants_;
     const TableState& state_;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <limits>
 #include <new>
-#include <vector>
 
 #include "support/memory.hpp"
 
@@ -44,9 +43,8 @@ public:
         for (; i < size; ++i) out[i] = cell[slots[i]];
     }
 
-    // The same, with a cell for each that has none; `fresh` gets the numbers of the slots that had none.
-    void claim(const std::uint32_t* slots, std::int64_t size, std::uint32_t* out,
-               std::vector<std::int64_t>* fresh = nullptr) {
+    // The same, with a cell for each that has none.
+    void claim(const std::uint32_t* slots, std::int64_t size, std::uint32_t* out) {
         std::uint32_t* const cell = cells();
         for (std::int64_t i = 0; i < size; ++i) {
             if (i + AHEAD < size) fetch(cell + slots[i + AHEAD]);
@@ -54,7 +52,6 @@ public:
             if (own == 0) {
                 if (last_ == std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
                 own = ++last_;
-                if (fresh != nullptr) fresh->push_back(i);
             }
             out[i] = own;
         }

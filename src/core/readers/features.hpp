@@ -19,7 +19,6 @@
 #include "readers/interactions.hpp"
 #include "readers/named_cells.hpp"
 #include "readers/new_names.hpp"
-#include "readers/placed_names.hpp"
 #include "readers/scan.hpp"
 #include "readers/slots.hpp"
 #include "support/memory.hpp"
@@ -34,14 +33,6 @@ struct AllFeatures {
     Feature* next;
     void add(const Feature& feature) noexcept { *next++ = feature; }
 };
-// Only the place of a feature in its row is written down; its group is the high half of the place.
-struct FeaturePlaces {
-    std::uint32_t* next;
-    const Byte* row;
-    void add(const Feature& feature) noexcept {
-        *next++ = feature.group | static_cast<std::uint32_t>(feature.text - row);
-    }
-};
 
 class FeatureLog {
 public:
@@ -55,18 +46,6 @@ public:
         is_on_ = true;
     }
     bool keeps_names() const noexcept { return is_complete_ || named_.is_allocated(); }
-    // Of each row the names of all features, or their places, are kept until it is known which of them are new.
-    void keep_places() noexcept { keeps_places_ = is_on_ = true; }
-    bool keeps_places() const noexcept { return keeps_places_; }
-    // Adds the names of the first `size` features of the row to `placed`, whose numbers are their places.
-    void add_whole(PlacedNames& placed, std::size_t row, std::size_t size, std::uint32_t* places) const {
-        for (std::size_t i = 0; i < size; ++i) {
-            const Feature& feature = features_.data()[i];
-            places[i] = static_cast<std::uint32_t>(placed.whole.size());
-            placed.whole.append(feature, group_at(feature.group));
-            placed.whole.end(row, feature.hash, false);
-        }
-    }
     void set_texts(FeatureTexts& texts) noexcept { texts_ = &texts; }
     // `in_namespaces` is true if group names may begin with a namespace and ^, as in user^age.
     void set_interactions(const Interactions& interactions, bool in_namespaces = false) {
@@ -92,7 +71,7 @@ public:
     }
     // Whether somebody will ask for the text of a feature: not if only its name is of interest, and its cell has one.
     bool wants_text(std::uint32_t cell) const noexcept {
-        return interactions_.any() || grams_.any() || keeps_places_ || (keeps_names() && !has_name(cell));
+        return interactions_.any() || grams_.any() || (keeps_names() && !has_name(cell));
     }
 
     std::uint32_t add_group(const FeatureGroup& group) {
@@ -218,11 +197,6 @@ public:
 
     // Stops recording when another parser of the same data does.
     void join(const FeatureLog& other) noexcept { names_.join(other.names_); }
-    // Lets whoever learns the rows stop the recording; no places are kept from here on if that has happened.
-    void share_request(PlacedNames& placed) noexcept {
-        placed.whole.join(names_);
-        if (!names_.are_wanted()) keeps_places_ = is_on_ = false;
-    }
 
     bool has_new() const noexcept { return names_.size() != 0; }
 
@@ -401,7 +375,6 @@ private:
 
     bool is_on_ = false;
     bool is_complete_ = false;
-    bool keeps_places_ = false;
     FeatureTexts* texts_ = nullptr;
     Interactions interactions_;
     bool in_namespaces_ = false;

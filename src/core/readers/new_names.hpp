@@ -27,7 +27,7 @@ public:
 
     // Tells the parsers of these names that no more names, or no more names of interactions, are needed, because there
     // is no space.
-    void stop() const noexcept { are_wanted_->all.store(false, std::memory_order_relaxed); }
+    void stop() noexcept { are_wanted_->all.store(false, std::memory_order_relaxed); }
     void stop_products() noexcept { are_wanted_->products.store(false, std::memory_order_relaxed); }
     bool are_wanted() const noexcept { return are_wanted_->all.load(std::memory_order_relaxed); }
     bool are_products_wanted() const noexcept { return are_wanted_->products.load(std::memory_order_relaxed); }

@@ -28,7 +28,6 @@ struct Options {
     std::size_t batch_values = 0;
     bool names = false;      // keep the names of features
     bool all_names = false;  // and miss none of them
-    bool places = false;     // or keep the places of features instead, of which names are made when they are new
     Interactions interactions;
     Grams grams;
     bool namespaces = false;  // columns and keys are named as features of VW text: "user^age" is age in namespace user
@@ -49,11 +48,7 @@ public:
           labels_(std::move(labels)),
           options_(options),
           index_(std::move(index)) {
-        if (options.places) {
-            rows.log.keep_places();
-        } else if (options.names) {
-            rows.log.keep_names(options.all_names, rows.slots());
-        }
+        if (options.names) rows.log.keep_names(options.all_names, rows.slots());
         rows.log.set_interactions(options.interactions, options.namespaces);
         rows.log.set_grams(options.grams, hash_start(options.seed));
     }

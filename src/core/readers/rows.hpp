@@ -35,7 +35,6 @@ public:
     Buffer<double> weight;
     std::vector<std::pair<std::size_t, std::string>> tags;  // row and tag, where there is one
     FeatureLog log;                                         // names, if they are kept
-    PlacedNames placed;                                     // or the places of features
 
     const Slots& slots() const noexcept { return slots_; }
     bool wide() const noexcept { return wide_; }
@@ -45,7 +44,6 @@ public:
     void begin(std::size_t capacity) {
         size_ = 0;
         named_ = 0;
-        row_text_ = row_text_end_ = nullptr;
         row_has_unit_values_ = false;
         if (log.is_on()) log.begin_row();
         reserve(capacity);
@@ -82,12 +80,6 @@ public:
     // Lets the caller write up to `capacity` features itself and set the size.
     std::uint32_t* row_slots() noexcept { return indices.data() + indices.size(); }
     double* row_values() noexcept { return row_values_.data(); }
-    // And the places of these features in the text of the row, which is then set.
-    std::uint32_t* row_places() noexcept { return placed.places.data() + placed.places.size(); }
-    void set_row_text(const Byte* from, const Byte* to) noexcept {
-        row_text_ = from;
-        row_text_end_ = to;
-    }
     std::size_t size() const noexcept { return size_; }
     void set_size(std::size_t size) noexcept { size_ = size; }
     // Makes space for `capacity` more features of the current row.
@@ -99,11 +91,6 @@ public:
         row_values_.resize(size_);
         row_values_.reserve(capacity + LANES);
         if (log.is_on()) log.reserve(size_, capacity);
-        if (log.keeps_places()) {
-            placed.places.resize(before + size_);
-            placed.places.reserve(capacity + 1);
-            placed.places.resize(before);
-        }
     }
     // Adds the n-grams of words. False if there are too many.
     bool add_grams() {
@@ -159,8 +146,6 @@ public:
         const bool has_names = log.is_recording();
         if (has_names) log.find_unnamed(row_slots(), named);
         const bool may_have_repeats = repeats_.may_repeat(row_slots(), size_);
-        const std::size_t first = indices.size();
-        if (log.keeps_places()) begin_places(may_have_repeats || !row_has_unit_values_);
         if (row_has_unit_values_ && (may_have_repeats || !has_unit_values_)) write_row_unit_values();
         const std::size_t n = may_have_repeats ? repeats_.combine(row_slots(), row_values(), size_) : size_;
         bool fits = true;
@@ -180,7 +165,6 @@ public:
         y.push(label);
         weight.push(importance);
         if (has_names) log.record(count() - 1);
-        if (log.keeps_places()) end_places(first);
         return true;
     }
     // Removes all rows and keeps their memory.
@@ -202,31 +186,6 @@ public:
     }
 
 private:
-    // Keeps the slots of a row that may lose some of its features, and writes its places if they are not there.
-    void begin_places(bool may_lose) {
-        if (row_text_ == nullptr) log.add_whole(placed, count(), size_, row_places());
-        slots_before_.resize(0);
-        if (!may_lose) return;
-        slots_before_.reserve(size_ + 1);
-        std::memcpy(slots_before_.data(), row_slots(), size_ * sizeof(std::uint32_t));
-        slots_before_.resize(size_);
-    }
-    // Keeps the places of the features that are left. Each is the first one with its slot, in the same order.
-    void end_places(std::size_t first) {
-        const std::size_t total = indices.size() - first, kept = total - (slots_.intercept() ? 1 : 0);
-        std::uint32_t* const places = row_places();
-        if (kept != size_) {
-            const std::uint32_t* const slots = indices.data() + first;
-            std::size_t out = 0;
-            for (std::size_t i = 0; i < slots_before_.size() && out < kept; ++i) {
-                if (slots_before_.data()[i] == slots[out]) places[out++] = places[i];
-            }
-        }
-        if (slots_.intercept()) places[kept] = PlacedNames::NO_PLACE;
-        placed.places.resize(first + total);
-        placed.add_row(first, row_text_, row_text_end_);
-    }
-
     template <class T>
     void write_unit_values(Buffer<T>& values) {
         const std::size_t n = indices.size();
@@ -313,9 +272,6 @@ private:
     bool row_has_unit_values_ = false;
     bool has_unit_values_ = true;
     Repeats repeats_;
-    const Byte* row_text_ = nullptr;  // of a row with places
-    const Byte* row_text_end_ = nullptr;
-    Buffer<std::uint32_t> slots_before_;  // of the row, before repeats and zeros are left out
 };
 
 }  // namespace ftprl

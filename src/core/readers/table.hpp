@@ -62,7 +62,6 @@ public:
             categories_.push_back(CategoryReader{column.with_value, column.missing_hash, column.group});
         }
         has_fast_path_ = columns_.size() > 1 && labels <= 1 && weights <= 1;
-        if (rows.log.keeps_places()) set_reader(columns);
     }
 
 protected:
@@ -91,49 +90,6 @@ protected:
     }
 
 private:
-    // The high half of a place is the number of the column; a missing value has no offset.
-    class Reader final : public PlaceReader {
-    public:
-        Reader(std::vector<Column> columns, std::vector<ColumnReader> readers, Byte separator)
-            : columns_(std::move(columns)), readers_(std::move(readers)), separator_(separator) {}
-
-        std::uint64_t read(const Byte* row, const Byte* end, std::uint32_t place, std::string& out) const override {
-            const std::size_t column = place >> 16;
-            const ColumnReader& reader = readers_[column];
-            out = columns_[column].name;
-            if ((place & 0xffffu) == PlacedNames::NO_OFFSET) {
-                out += IS_MISSING;
-                return reader.missing_hash;
-            }
-            if (reader.kind != Column::Kind::categorical) return reader.hash;
-            const Byte* const from = row + (place & 0xffffu);
-            const Byte* const to = find(from, end, separator_);
-            out += '=';
-            out.append(from, to);
-            return reader.with_value(from, static_cast<std::size_t>(to - from), to);
-        }
-
-    private:
-        std::vector<Column> columns_;  // with their names as in names of features
-        std::vector<ColumnReader> readers_;
-        Byte separator_;
-    };
-
-    void set_reader(const std::vector<Column>& columns) {
-        has_places_ = columns.size() < PlacedNames::NO_OFFSET;
-        for (const Column& column : columns) {
-            const bool is_simple = column.kind == Column::Kind::categorical || column.kind == Column::Kind::numeric;
-            has_places_ = has_places_ && (is_simple || !makes_features(column.kind));
-        }
-        std::vector<Column> named = columns;
-        for (Column& column : named) {
-            if (options_.namespaces && column.name[0] == '^') column.name.erase(0, 1);
-        }
-        rows.placed.reader = std::make_shared<Reader>(std::move(named), columns_, dialect_.separator);
-        // Text that is ignored is not worth a copy.
-        most_text_ = std::min(PlacedNames::LONGEST_ROW, 1024 + 32 * capacity_);
-    }
-
     // A run of neighbouring columns of one kind: columns [first, end).
     struct ColumnRun {
         Column::Kind kind;
@@ -166,11 +122,6 @@ private:
         double y = MISSING, weight = 1.0;
         auto from = static_cast<std::size_t>(p - base);
         rows.begin(capacity_);
-        row_ = nullptr;
-        if (has_places_ && rows.log.keeps_places() && base + delimiters[count - 1] <= p + most_text_) {
-            row_ = p;
-            rows.set_row_text(p, base + delimiters[count - 1]);
-        }
         for (const ColumnRun& run : runs_) {
             const Field first{base + from, base + delimiters[run.first], end};
             bool good = true;
@@ -220,22 +171,17 @@ private:
     void categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from,
                     Slot slot) {
         if (!rows.log.is_on()) {
-            add_categories<Log::none>(run, base, delimiters, from, slot);
-        } else if (row_ != nullptr) {
-            add_categories<Log::places>(run, base, delimiters, from, slot);
+            add_categories<false>(run, base, delimiters, from, slot);
         } else {
-            add_categories<Log::features>(run, base, delimiters, from, slot);
+            add_categories<true>(run, base, delimiters, from, slot);
         }
     }
-    enum class Log { none, features, places };
-    template <Log log, class Slot>
+    template <bool is_logged, class Slot>
     void add_categories(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from,
                         Slot slot) {
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = has_unit_values_ ? nullptr : rows.row_values();
-        Feature* const features = log == Log::features ? rows.log.features() : nullptr;
-        std::uint32_t* const places = log == Log::places ? rows.row_places() : nullptr;
-        const auto row_begin = log == Log::places ? static_cast<std::size_t>(row_ - base) : 0;
+        Feature* const features = is_logged ? rows.log.features() : nullptr;
         std::size_t size = rows.size();
         const std::size_t before = size;
         const std::size_t of_missing = marks_missing() ? 1 : 0;
@@ -245,8 +191,7 @@ private:
             const bool is_there = n != 0;
             const std::uint64_t hash = is_there ? column.with_value.inside(base + from, n) : column.missing_hash;
             row_slots[size] = slot(hash);
-            if constexpr (log == Log::places) places[size] = place_of(i, is_there, from - row_begin);
-            if constexpr (log == Log::features) {
+            if constexpr (is_logged) {
                 features[size] = is_there ? Feature{hash, base + from, static_cast<std::uint32_t>(n), column.group}
                                           : missing_of(columns_[i]);
             }
@@ -257,21 +202,14 @@ private:
         rows.set_size(size);
     }
 
-    static std::uint32_t place_of(std::size_t column, bool is_there, std::size_t offset) noexcept {
-        return static_cast<std::uint32_t>(column << 16 | (is_there ? offset : PlacedNames::NO_OFFSET));
-    }
-
     bool numbers(const ColumnRun& run, const Byte* base, const std::uint32_t* delimiters, std::size_t from) {
         const Slots slots = rows.slots();
         std::uint32_t* const row_slots = rows.row_slots();
         double* const row_values = rows.row_values();
-        std::uint32_t* const places = row_ != nullptr ? rows.row_places() : nullptr;
-        Feature* const features = rows.log.is_on() && places == nullptr ? rows.log.features() : nullptr;
+        Feature* const features = rows.log.is_on() ? rows.log.features() : nullptr;
         std::size_t size = rows.size();
         const bool marks = marks_missing();
-        const auto mark = [&](std::size_t i) {
-            const ColumnReader& column = columns_[i];
-            if (places != nullptr) places[size] = place_of(i, false, 0);
+        const auto mark = [&](const ColumnReader& column) {
             row_slots[size] = slots(column.missing_hash);
             row_values[size] = 1.0;
             if (features != nullptr) features[size] = missing_of(column);
@@ -283,10 +221,9 @@ private:
             from = delimiters[i] + std::size_t{1};
             row_slots[size] = slots(columns_[i].hash);
             if (features != nullptr) features[size] = Feature{columns_[i].hash, nullptr, 0, columns_[i].group};
-            if (places != nullptr) places[size] = place_of(i, true, 0);
             std::uint32_t whole = 0;
             if (n == 0) {
-                mark(i);
+                mark(columns_[i]);
             } else if (parse_whole(p, n, whole)) {
                 row_values[size++] = whole;
             } else {
@@ -296,7 +233,7 @@ private:
                 if (good) {
                     ++size;
                 } else if (is_absent(field)) {
-                    mark(i);
+                    mark(columns_[i]);
                 } else {
                     return false;
                 }
@@ -357,9 +294,6 @@ private:
     std::vector<ColumnRun> runs_;
     std::size_t capacity_ = 0;  // features of a row, words of text aside
     bool has_fast_path_ = false;
-    bool has_places_ = false;    // every feature of a row has a place in its text, if the row is read on the fast path
-    std::size_t most_text_ = 0;  // of a row with places
-    const Byte* row_ = nullptr;  // the row that is read, if its places are kept
     std::vector<CategoryReader> categories_;  // by the numbers of columns, of whatever kind
     bool has_unit_values_ = false;            // every feature of a row has the value 1
 };

@@ -10,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -28,7 +27,6 @@ public:
           seed_start_(hash_start(options.seed)) {
         static constexpr Byte no_name[] = {0};
         rows.log.add_group(group_of(no_name, no_name));
-        if (options.places) rows.placed.reader = reader_;
     }
 
 protected:
@@ -55,34 +53,6 @@ protected:
     }
 
 private:
-    // The high half of a place is where the name of the namespace begins; 0 for the default one.
-    class Reader final : public PlaceReader {
-    public:
-        explicit Reader(std::uint64_t seed_start) : seed_start_(seed_start) {}
-
-        std::uint64_t read(const Byte* row, const Byte* end, std::uint32_t place, std::string& out) const override {
-            const Byte* const from = row + (place & 0xffffu);
-            const Byte* const to = token_end(from, end);
-            std::uint64_t start = seed_start_;
-            if (const std::uint32_t at = place >> 16; at != 0) {
-                const Byte* const stop = token_end(row + at, end);
-                out.assign(row + at, stop);
-                out += '^';
-                start = hash_start(hash_from(start, row + at, static_cast<std::size_t>(stop - row) - at));
-            }
-            out.append(from, to);
-            return hash_from(start, from, static_cast<std::size_t>(to - from));
-        }
-
-    private:
-        static const Byte* token_end(const Byte* p, const Byte* end) noexcept {
-            while (p != end && *p != ' ' && *p != '\t' && *p != ':' && *p != '|') ++p;
-            return p;
-        }
-
-        std::uint64_t seed_start_;
-    };
-
     static constexpr std::uint32_t DEFAULT_GROUP = 0;  // the default namespace, which has no name; it stays in the log
 
     // Before the first bar. False when it is bad.
@@ -127,12 +97,6 @@ private:
     bool parse_fast(const Byte* bar, const Byte* eol, const Byte* end) {
         if (!index_.cover(bar, eol, end)) return false;
         if (!rows.log.is_on()) return read_features(bar, eol, NoFeatures{});
-        if (rows.log.keeps_places() && static_cast<std::size_t>(eol - bar) <= PlacedNames::LONGEST_ROW) {
-            rows.set_row_text(bar, eol);
-            if (read_features(bar, eol, FeaturePlaces{rows.row_places(), bar})) return true;
-            rows.set_row_text(nullptr, nullptr);
-            return false;
-        }
         rows.log.clear_groups(1);
         return read_features(bar, eol, AllFeatures{rows.log.features()});
     }
@@ -202,11 +166,8 @@ private:
             double scale = 1.0;
             std::uint32_t group = DEFAULT_GROUP;
             if (at != from) {  // a namespace
-                if constexpr (std::is_same_v<Log, FeaturePlaces>) {
-                    group = static_cast<std::uint32_t>(base + from - log.row) << 16;
-                } else if constexpr (!std::is_same_v<Log, NoFeatures>) {
+                if constexpr (!std::is_same_v<Log, NoFeatures>)
                     group = rows.log.add_group(group_of(base + from, base + at));
-                }
                 start = hash_start(hash_inside(seed_start_, base + from, at - from));
                 if (base[at] == ':') {
                     from = at + 1;
@@ -317,7 +278,6 @@ private:
     }
 
     std::uint64_t seed_start_;
-    std::shared_ptr<const Reader> reader_ = std::make_shared<Reader>(seed_start_);
     Finder<5> name_{{' ', '\t', ':', '|', '\n'}};
     Finder<4> word_{{' ', '\t', '|', '\n'}};
 };

@@ -13,12 +13,12 @@ from ftprl import check
 from ftprl.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from ftprl._core import NameTable, NewNames, PlacedNames
+    from ftprl._core import NameTable, NewNames
 
 Vector = NDArray[np.float64]
 Values = NDArray[np.float32] | NDArray[np.float64]
 _NO_TEXTS: Mapping[float, str] = {}  # of most batches; nobody changes it
-_LAST_PARTS = (None, _NO_TEXTS, None)  # names, label_texts and places of most batches
+_LAST_PARTS = (None, _NO_TEXTS)  # names and label_texts of most batches
 Row = Mapping[int, float] | Iterable[tuple[int, float]]
 
 
@@ -48,28 +48,6 @@ class RowNames:
         return row, product_row
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class RowPlaces:
-    """Where rows `first` to `last` of a batch of the reader have the names of their features, for those that are new.
-
-    They are not saved with a batch, because whoever learns the rows reads them.
-    """
-
-    placed: PlacedNames
-    first: int
-    last: int
-
-    def __getitem__(self, rows: slice) -> RowPlaces:
-        """Return the places of some of the rows."""
-        return RowPlaces(self.placed, self.first + rows.start, self.first + rows.stop)
-
-    def add_to(self, table: NameTable, entries: NDArray[np.int64]) -> int | None:
-        """Add the names of some entries of the rows to a table; returns the row of the first that does not fit."""
-        row = table.add_placed(self.placed, self.first, self.last, entries)
-        return None if row == self.last - self.first else row
-
-
 def _unpacked_names(packed: bytes, rows: int) -> RowNames:
     from ftprl._core import NewNames
 
@@ -88,8 +66,7 @@ class Batch:
     Distinct indices within a row are the promise of whoever makes a batch; `from_rows` and `from_csr` see to it.
     `is_private` is whether nobody else can write to the arrays: true of what a parser, `from_rows` or `from_csr` makes.
     A model learns from a copy of other batches, since another thread could change an index after it was checked.
-    `names` are the names of features that these rows have and earlier ones did not, where names are kept; `places` are
-    in their stead where only names of features that are new to the learner are read from the text. `label_texts`
+    `names` are the names of features that these rows have and earlier ones did not, where names are kept. `label_texts`
     are the labels of classes that are text, by the codes that stand for them in `y`.
     """
 
@@ -104,7 +81,6 @@ class Batch:
     is_private: bool = field(default=False, init=False, repr=False)
     names: RowNames | None = field(default=None, init=False, repr=False)
     label_texts: Mapping[float, str] = field(default_factory=dict, init=False, repr=False)
-    places: RowPlaces | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, kinds in _KINDS.items():
@@ -148,14 +124,13 @@ class Batch:
             self.is_private,
             None if self.names is None else self.names[start:stop],
             self.label_texts,
-            None if self.places is None else self.places[start:stop],
         )
 
     @classmethod
     def trusted(cls, *parts: Any) -> Batch:
         """A batch of arrays that are known to be right: those of a parser, or parts of another batch.
 
-        The last parts are `is_private` and, where there are any, `names`, `label_texts` and `places`.
+        The last parts are `is_private` and, where there are any, `names` and `label_texts`.
         """
         for part in parts:
             if isinstance(part, np.ndarray):
@@ -171,7 +146,7 @@ class Batch:
         return batch
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Batch.trusted, tuple(getattr(self, name) for name in Batch.__slots__ if name != "places")
+        return Batch.trusted, tuple(getattr(self, name) for name in Batch.__slots__)
 
     def numbered(self, first_row: int, start: int = 0) -> Batch:
         """The same rows from `start` on, counted so that the first of all is number `first_row`."""

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar, final, runtime_checkable
 from weakref import WeakSet
 
-from ftprl._core import Parser, PlacedNames
-from ftprl.data.batch import Batch, RowNames, RowPlaces
+from ftprl._core import Parser
+from ftprl.data.batch import Batch, RowNames
 from ftprl.data.files import ErrorWithoutLine, is_uri, shown, unreadable
 from ftprl.data.parts import ORIGIN
 from ftprl.data.plan import Plan
@@ -184,11 +184,10 @@ def taken(parser: Parser, origin: str) -> Batch:
         for row, tag in tags_by_row:
             tags[row] = tag.decode("utf-8", "backslashreplace")
     new = parser.take_names()
-    places = RowPlaces(new, 0, len(y)) if isinstance(new, PlacedNames) else None
-    names = None if new is None or isinstance(new, PlacedNames) else RowNames(new, 0, len(y))
+    names = None if new is None else RowNames(new, 0, len(y))
     tagged = None if tags is None else tuple(tags)
     texts = {code: text.decode("utf-8", "backslashreplace") for code, text in parser.take_label_texts()}
-    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, texts, places)
+    return Batch.trusted(indptr, indices, values, y, weight, 0, origin, tagged, True, names, texts)
 
 
 # ---- threads that parse ahead ----
@@ -477,10 +476,6 @@ class JobSource(Source):
     @abstractmethod
     def parser(self) -> JobParser:
         """Return a parser of the jobs."""
-
-    def keep_places(self, is_on: bool) -> bool:
-        """Have the next readings keep the places of names, `Batch.places`, or no longer; returns whether they do."""
-        return False
 
     def _claim(self) -> None:
         """Refuse a second reading of data that can be read once."""

@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     recognises_separator: bool = False  # of each CSV file, by the columns
     reads_other_columns: bool = True  # of JSON lines
     batch_rows: int = BATCH_ROWS
-    names: bool | str = False  # "all": none may be missed; "places": those that are new are read once rows are learned
+    names: bool | str = False  # "all": none may be missed
     interactions: Interactions = ()
     grams: Grams = NO_GRAMS
     features: int | None = None  # columns of an array or a matrix
@@ -87,7 +87,6 @@ class Plan(NamedTuple):
             quote=quote,
             names=bool(self.names),
             all_names=self.names == "all",
-            places=self.names == "places",
             interactions=interactions_as_bytes(self.interactions),
             grams=self.grams.rules(self.kinds),
             namespaces=None if self.namespaces is None else [name.encode() for name in self.namespaces],

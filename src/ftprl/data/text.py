@@ -182,8 +182,6 @@ def _end_of_rows(dialect: Dialect | None, block: bytearray, at: int, size: int) 
     return max(block.rfind(b"\n", at, size) + 1, at)
 
 
-_PLACED = ("vw", "csv", "tsv")  # formats whose parser can keep the places of names
-_PLACED_KINDS = {"categorical", "numeric", "label", "weight", "ignore"}  # columns whose features are in the text as is
 _PARTS = 8  # of a file in place, for one job of a worker: few enough that jobs end at about the same time
 
 
@@ -317,7 +315,6 @@ class TextSource(PlannedSource):
         self._records: list[bytes] = []
         self._record_columns: tuple[str, ...] | None = None
         self._record_separator = -1
-        self._keeps_places = False
 
     @property
     def can_be_read_again(self) -> bool:
@@ -344,17 +341,7 @@ class TextSource(PlannedSource):
 
     def parser(self) -> TextParser:
         """Return a parser of the text."""
-        if not self._keeps_places:
-            return self.reader.parser()
-        return TextParser(self.settings._replace(names="places").parser(), keeps_records=self._keeps_records)
-
-    def keep_places(self, is_on: bool) -> bool:
-        """Have the next readings keep the places of names in place of names, or no longer; returns whether they do."""
-        plan = self.settings
-        is_apt = plan.names is True and self.workers is None and not plan.interactions and not plan.grams
-        kinds = {*(plan.kinds or {}).values()}
-        self._keeps_places = is_on and is_apt and plan.format in _PLACED and kinds <= _PLACED_KINDS
-        return self._keeps_places
+        return self.reader.parser()
 
     def _give_back(self, job: Chunk) -> None:
         if self.workers is None and job.shared_file is None:

@@ -99,12 +99,6 @@ class Engine:
         self._baseline = Baseline(spec.loss, spec.tau, spec.classes)
         self.bounds = CellBounds(spec.bounds, spec.dim, spec.lower, spec.upper) if spec.bounds else None
         self._reading, self._changing = state_lock()
-        self._report: Callable[[Batch, NDArray[np.int64]], None] | None = None
-
-    def report_new(self, report: Callable[[Batch, NDArray[np.int64]], None] | None) -> None:
-        """Call `report(rows, entries)` after rows are learned, with the entries whose feature was new; None to stop."""
-        self._report = report
-        self._core.notes_fresh = report is not None
 
     # ---- rows ----
 
@@ -325,8 +319,6 @@ class Engine:
             raise refusal(batch, error) from None
         if out.arrivals is not None:
             out.arrivals[:, columns] = arrivals
-        if self._report is not None:
-            self._report(batch, self._core.fresh)
         return LossTotals(loss, weight, count)
 
     def _check(self, batch: Batch) -> None:

@@ -91,17 +91,6 @@ class Names:
         if batch.names is not None:
             self._adder.add(batch.names, rows_before, background=background)
 
-    def add_new(self, batch: Batch, entries: NDArray[np.int64], rows_before: int) -> None:
-        """Add the names of entries of a batch whose features are new; `rows_before` rows came before the batch."""
-        if batch.places is None:
-            return
-        adder = self._adder.settled()
-        row = batch.places.add_to(adder.table, entries) if adder.full_row is None else None
-        if row is not None:
-            adder.full_row = rows_before + row + 1
-        if adder.full_row is not None:
-            batch.places.placed.stop()
-
     def all(self) -> list[str]:
         """Every name, in the order of their first rows."""
         return [_text(self.table.name(i)) for i in range(len(self))]

@@ -88,13 +88,6 @@ class RunContext:
         return {name: array for part in parts for name, array in part.items()}
 
     @property
-    def names_when_learned(self) -> bool:
-        """True if names can wait until their rows are learned: these are rows as they were read, in their order."""
-        model = self.model
-        is_plain = not self.is_random and self.waiting is None and model.admission is None
-        return is_plain and model.names is not None and model.engine.bounds is None
-
-    @property
     def keeps_mixture(self) -> bool:
         """Whether the mixture learns from no row after the first pass.
 

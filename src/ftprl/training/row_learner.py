@@ -82,15 +82,6 @@ class RowLearner:
         if names is not None:
             names.add(rows, rows_before, background=self._run.options.threads != 0)
 
-    def report_new(self, is_on: bool) -> None:
-        """Have names read from the text of rows once their features are new to the engine, or no longer."""
-        self._run.model.engine.report_new(self._add_new if is_on else None)
-
-    def _add_new(self, rows: Batch, entries: Rows) -> None:
-        names, run = self._run.model.names, self._run
-        if names is not None:
-            names.add_new(rows, entries, run.before.rows + run.state.pass_rows + rows.first_row)
-
     # ---- rows that are due ----
 
     def learn(self, due: Due, position: Position, *, is_shown: bool) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import trim
@@ -126,13 +126,7 @@ class Trainer:
         run, source, options = self.run, self.run.source, self.run.options
         order, start = self._order_of_pass()
         waits_for_data = not source.can_be_read_again  # perhaps for ever: a signal must not wait for it
-        with ExitStack() as ends:
-            if isinstance(source, JobSource) and run.names_when_learned and source.keep_places(True):
-                self._rows.report_new(True)
-                ends.callback(source.keep_places, False)
-                ends.callback(self._rows.report_new, False)
-            reading = source.read(start, threads=options.threads, digest=options.needs_digest)
-            ends.enter_context(closing(reading))
+        with closing(source.read(start, threads=options.threads, digest=options.needs_digest)) as reading:
             if waits_for_data:
                 self.signals.release()
             for batch, position in reading:

@@ -13,7 +13,6 @@ import pytest
 import ftprl
 from ftprl import data
 from ftprl._core import NameTable
-from ftprl.data.text import TextSource
 from ftprl.errors import BadModel, InvalidInput
 from ftprl.linear import model_file
 from ftprl.linear.name_budget import parse_budget
@@ -422,98 +421,3 @@ def test_names_of_rows_of_many_kinds_are_those_of_a_naive_list(
     expected = [name for one in cells if one[2] != "1e31" for name in names(*one)]
     kept = names_of(path, threads, dim=2**30, block_size=1 << 14, on_bad_row="skip", **options)
     assert kept == list(dict.fromkeys(expected))
-
-
-# ---- names that are read from the text of rows once they are learned ----
-
-
-def awkward(path: Path, zero: int, rows: int = 700) -> Path:
-    """VW rows with repeats, zeros, namespaces that come again, weights, features without a name, and long names."""
-    rng = np.random.default_rng(3)
-    lines = []
-    for a, b, c in rng.integers(0, 300, (rows, 3)).tolist():
-        odd = (
-            f"|u {a} {a} {b}",
-            f"|u:2 {a}:{zero} {b}:1.5 {c}:{zero}",
-            f"|u {a} |v {b} |u {c} {a}",
-            f"|v :2 x{a} :3 |u {c}",
-        )
-        lines.append(f"{1 if a % 2 else -1} '{c}| plain{b % 9} {odd[c % 4]} |long {'n' * 20}{a % 5}\n")
-    path.write_text("".join(lines))
-    return path
-
-
-def columns(path: Path, rows: int = 700) -> Path:
-    """CSV rows with missing values, quotes, and text that is too long to be kept beside its features."""
-    rng = np.random.default_rng(4)
-    lines = ["y,city,age,income,junk\n"]
-    for a, b, c in rng.integers(0, 300, (rows, 3)).tolist():
-        city = ("", f'"a, {a}"', f"c{b}", f"c{a}")[c % 4]
-        lines.append(
-            f"{a % 2},{city},{a if b % 3 else ''},{0 if b % 5 else 'NA'},{'j' * (4000 if c % 50 == 0 else 3)}\n"
-        )
-    path.write_text("".join(lines))
-    return path
-
-
-def learned_names(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[dict[int, str], bytes]:
-    """The names by cell with places and without them; both must have the same cells."""
-    placed = ftprl.train(path, order="given", **options).model
-    with monkeypatch.context() as patch:
-        patch.setattr(TextSource, "keep_places", lambda self, is_on: False)
-        parsed = ftprl.train(path, order="given", **options).model
-    assert placed.names is not None
-    assert parsed.names is not None
-    by_cell = dict(zip(placed.names.cells().tolist(), placed.names.all(), strict=True))
-    others = dict(zip(parsed.names.cells().tolist(), parsed.names.all(), strict=True))
-    assert set(by_cell) <= set(others)  # a feature that always was 0 is no feature of one scale
-    assert all(others[cell] == name for cell, name in by_cell.items())
-    assert placed.names.of_cells(touched(placed)) == parsed.names.of_cells(touched(parsed))
-    return by_cell, placed.to_bytes()
-
-
-def touched(model: ftprl.Model) -> Any:
-    return np.asarray(model.weights_table()["cell"].to_numpy(), np.uint32)
-
-
-@pytest.mark.parametrize(("bits", "zero"), [(9, 1), (20, 0)])  # with shared cells, and almost without
-@pytest.mark.parametrize("scale", ["auto", 0.1])
-def test_names_of_learned_rows_are_those_of_the_parser(
-    bits: int, zero: int, scale: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names, model = learned_names(awkward(tmp_path / "a.vw", zero), monkeypatch, bits=bits, scale=scale)
-    assert {"long^" + "n" * 20 + "0", "v^0", "v^1"} <= set(names.values()) or bits == 9
-    assert model == ftprl.train(tmp_path / "a.vw", order="given", bits=bits, scale=scale, threads=0).model.to_bytes()
-
-
-@pytest.mark.parametrize("missing", ["ignore", "indicator"])
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_names_of_learned_tables_are_those_of_the_parser(
-    missing: str, newline: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = columns(tmp_path / "a.csv")
-    path.write_bytes(path.read_bytes().replace(b"\n", newline.encode()))
-    options = {"label": "y", "ignore": "junk", "categorical": "city", "numeric": ["age", "income"], "missing": missing}
-    names, _ = learned_names(path, monkeypatch, bits=20, **options)
-    assert {"age", "city=c1"} <= set(names.values())
-    assert any(name.startswith("city=a, ") for name in names.values())
-    assert ("age is missing" in names.values()) == (missing == "indicator")
-
-
-def test_a_budget_of_learned_names_ends_at_a_row(tmp_path: Path) -> None:
-    path = many(tmp_path / "a.vw")
-    models = [ftprl.train(path, bits=12, names=1000, order="given", threads=n).model for n in (0, 2)]
-    assert models[0].to_bytes() == models[1].to_bytes()
-    names = models[0].names
-    assert names is not None
-    assert names.full_row is not None
-    assert 0 < names.bytes <= 1000
-    assert names.full_row - 1 <= len(names) <= 3 * names.full_row
-
-
-def test_a_refused_row_has_no_names(tmp_path: Path) -> None:
-    (tmp_path / "a.vw").write_text("1 | a b\n-1 | c\n7 | d\n1 | e\n")
-    names = ftprl.train(tmp_path / "a.vw", bits=12, order="given", on_bad_row="skip").model.names
-    assert names is not None
-    assert "d" not in names.all()
-    assert {"a", "b", "c", "e"} <= set(names.all())
