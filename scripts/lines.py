@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = (".py", ".pyi", ".cpp", ".hpp", ".inl")
-LIMITS = {"lines of source": 79_000, "words of docs": 64_000, "options of train": 52}
+LIMITS = {"lines of source": 81_000, "words of docs": 64_000, "options of train": 52}
 
 
 @dataclass
