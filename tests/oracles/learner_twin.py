@@ -58,8 +58,20 @@ class LearnerTwin:
         if self.mixture is None or not self.is_log:
             score = mean(w, said.experts) if self.mixture is not None else said.experts[0]
             return score, self.spec.scalar_loss().value(score, y) if y == y else y
-        yes, no = (mixed(w, [softplus(-side * s) for s in said.experts]) for side in (1.0, -1.0))
+        yes, no = (self._loss_of(w, said, side) for side in (1.0, -1.0))
         return no - yes, (yes if y > 0.0 else no) if y == y else y
+
+    @staticmethod
+    def _loss_of(w: list[float], said: Said, side: float) -> float:
+        """Return the log loss of a label: from the mixed chance, unless both labels' chances are not far enough from 0."""
+        chances = {1.0: 0.0, -1.0: 0.0}
+        for part, s in zip(w, said.experts, strict=True):
+            e = math.exp(-abs(s))
+            chances[1.0] += part * ((1.0 if s >= 0.0 else e) / (1.0 + e))
+            chances[-1.0] += part * ((e if s >= 0.0 else 1.0) / (1.0 + e))
+        if min(chances.values()) >= 2.0**-900:
+            return -math.log(chances[side])
+        return mixed(w, [softplus(-side * s) for s in said.experts])
 
     def learn_row(
         self, slots: Any, v: Any, y: float, c: float = 1.0, *, late: Said | None = None, again: bool = False

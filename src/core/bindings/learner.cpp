@@ -20,10 +20,10 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/learner.hpp"
-#include "measure/baseline.hpp"
 #include "learn/classes.hpp"
 #include "learn/learner.hpp"
 #include "learn/mixture.hpp"
+#include "measure/baseline.hpp"
 #include "support/dispatch.hpp"
 
 namespace nb = nanobind;
@@ -345,7 +345,8 @@ void ftprl::bindings::bind_learner(nb::module_& m) {
         nullptr));
     nb::list newtons;
     for (const ftprl::NewtonKind& kind : ftprl::NEWTONS)
-        newtons.append(nb::make_tuple(kind.name, kind.letter, kind.prior, kind.columns, kind.drift > 0.0, kind.droppable));
+        newtons.append(
+            nb::make_tuple(kind.name, kind.letter, kind.prior, kind.columns, kind.drift > 0.0, kind.droppable));
     m.attr("NEWTONS") = nb::tuple(newtons);
     m.attr("OTHER_PRIORS") = nb::make_tuple(ftprl::OFFSET_PRIOR, ftprl::COIN_PRIOR);
     nb::class_<Learner> learner(m, "Learner", "A table of cells and the constants it is learned with.");

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "bindings/bindings.hpp"
-#include "measure/baseline.hpp"
 #include "learn/learner.hpp"
+#include "measure/baseline.hpp"
 
 namespace nb = nanobind;
 

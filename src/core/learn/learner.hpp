@@ -81,10 +81,10 @@ public:
     }
     // Scores are calibrated where there is a calibrator, unless they are asked for as they were before.
     void score(const Rows& rows, double* scores, bool calibrated = true) const;
-    // The score of each row of a dense matrix, `width` values that belong to the first slots, for which the scores of the
-    // scales, a row of them each, and the coin's, if there is one, are known already. Not of several classes.
-    void score_said(std::int64_t rows, const double* scores, const double* coin, const double* values, std::int64_t width,
-                    double* out) const;
+    // The score of each row of a dense matrix, `width` values that belong to the first slots, for which the scores of
+    // the scales, a row of them each, and the coin's, if there is one, are known already. Not of several classes.
+    void score_said(std::int64_t rows, const double* scores, const double* coin, const double* values,
+                    std::int64_t width, double* out) const;
     // The largest step of the score in each lane (moves.hpp), rows by outputs times scales.
     void moves(const Rows& rows, double* out) const;
 
@@ -244,8 +244,8 @@ private:
     void score_rows(const Rows& rows, double* scores) const;
     void drop_number(int at);
 
-    std::mutex mirroring_;      // readers of the arrays wait for the one that fills them in
-    bool is_mirrored_ = false;  // since rows were last learned
+    std::mutex mirroring_;                     // readers of the arrays wait for the one that fills them in
+    bool is_mirrored_ = false;                 // since rows were last learned
     std::vector<std::uint32_t> cell_numbers_;  // of the entries of a batch
     std::vector<double> losses_;               // of a batch, for the calibration
     std::vector<double> scores_;               // likewise, for the calibrator

@@ -99,8 +99,8 @@ private:
     // raised first and the block is kept. Its parts are written one by one: a compiler may copy a whole struct in
     // pieces, and reading a number back that was written in two pieces takes long.
     template <bool unconstrained, bool raise>
-    FTPRL_INSIDE D predict_block(const Limits& limits, const Cell<T>* const* at, D v, int count,
-                                 Block<T>* kept, D& reach) {
+    FTPRL_INSIDE D predict_block(const Limits& limits, const Cell<T>* const* at, D v, int count, Block<T>* kept,
+                                 D& reach) {
         Four<T> z, R, M, S;
         gather(at, z, R, M, S);
         if constexpr (raise) M = larger(M, narrow<T>(size(v)));

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "measure/confidence.hpp"
 #include "learn/losses.hpp"
+#include "measure/confidence.hpp"
 #include "measure/residuals.hpp"
 
 namespace ftprl {

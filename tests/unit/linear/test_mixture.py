@@ -40,7 +40,6 @@ def test_what_a_mixture_tells() -> None:
     assert mixture.to_dict()["names"] == mixture.names
     with pytest.raises(AttributeError):
         mixture.names = ()  # type: ignore[misc]
-    assert mixture.weights[engine.leader] == max(mixture.weights[:8])
     np.testing.assert_array_equal(engine.weights(), engine.weights(engine.leader))
     assert engine.bias() == engine.bias(engine.leader)
     assert Engine(Spec(dim=2)).mixture is None
@@ -71,7 +70,7 @@ def test_a_scale_that_is_not_there(scale: Any) -> None:
 def test_how_cells_lie_in_memory(count: int, float64: bool, receipt: bool) -> None:
     """Cells lie in a single cache line, or as close together as possible."""
     engine = Engine(Spec(dim=4, scale=tuple(range(1, count + 1)), float64=float64), receipt=receipt)
-    lanes, size = -(-count // 4) * 4, 8 if float64 else 4
+    lanes, size = next(lanes for lanes in (4, 8, 16) if count <= lanes), 8 if float64 else 4
     needed = (2 * lanes + 2) * size  # S, of a receipt, stands apart
     assert engine.cells.strides[0] == (64 if needed <= 64 else needed)
     assert ("S" in engine.parts) == receipt
@@ -123,9 +122,8 @@ def test_a_score_far_out_is_finite() -> None:
     engine = Engine(Spec(dim=1, scale=(1.0, 2.0), bounds={"none": (0, None)}))  # whose inputs are cut to 8
     engine.learn(Batch.from_rows([{0: 1e-3}] * 50, [1.0] * 50))
     score = engine.score(Batch.from_rows([{0: 1e6}, {0: -1e6}]))
-    assert score[0] > 800
-    assert score[1] < -800
-    assert np.isfinite(score).all()
+    assert np.isfinite(score).all()  # the base rate, an expert, keeps both labels possible
+    assert score[0] > 0.0 > score[1] - score[0]
 
 
 def test_a_copy_is_apart() -> None:
