@@ -151,7 +151,7 @@ def check_exports(model: Model, probe: np.ndarray, tmp_path: Path) -> None:
     assert [own["score"](row) for row in probe.tolist()] == expected.tolist()
     assert [own["score"](dict(enumerate(row))) for row in probe.tolist()] == expected.tolist()
     np.testing.assert_allclose(
-        [own["predict"](row) for row in probe.tolist()], model.predict(probe), rtol=1e-15, atol=1e-16
+        [own["predict"](row) for row in probe.tolist()], model.predict(probe), rtol=1e-12, atol=1e-14
     )
     narrow = probe.astype(np.float32)
     scores, predictions = session(model, tmp_path)(X=narrow)

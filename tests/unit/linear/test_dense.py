@@ -61,9 +61,15 @@ def test_learning_changes_the_weights(rows: tuple[Vector, dict[str, Vector]]) ->
     np.testing.assert_allclose(after, row_by_row(model, X), rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{"scale": "auto"}, {"scale": 0.1, "calibrate": "platt"}, {"scale": 0.1, "loss": "softmax"}]
-)
+@pytest.mark.parametrize("loss", LABELS)
+def test_scores_of_several_scales_are_mixed_as_row_by_row(rows: tuple[Vector, dict[str, Vector]], loss: str) -> None:
+    X, y = rows
+    model = train(X, y[LABELS[loss]], loss=loss).model
+    assert score_array(model.engine, X, narrow=True) is not None
+    np.testing.assert_allclose(model.predict(X, raw=True), row_by_row(model, X), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"scale": 0.1, "calibrate": "platt"}, {"scale": 0.1, "loss": "softmax"}])
 def test_scores_that_are_not_linear_come_from_the_core(
     rows: tuple[Vector, dict[str, Vector]], options: dict[str, Any]
 ) -> None:

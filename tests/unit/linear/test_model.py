@@ -87,10 +87,10 @@ def test_every_truncation_and_every_tail_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_of_another_version_is_refused_by_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_file, "VERSION", "2")
+    monkeypatch.setattr(model_file, "VERSION", "3")
     trained().save(tmp_path / "m")
     monkeypatch.undo()
-    with pytest.raises(BadModel, match="expected ftprl-model version 1, got 'ftprl-model' '2'; use its own ftprl"):
+    with pytest.raises(BadModel, match="expected ftprl-model version 2, got 'ftprl-model' '3'; use its own ftprl"):
         Model.load(tmp_path / "m")
 
 
