@@ -48,7 +48,7 @@ Setting setting_of(Random& random) {
     constexpr std::uint64_t dims[] = {1, 2, 5, 16, 300};
     constexpr double scales[] = {0.1, 1.0, 0.02, 40.0, 1e-30, 1e30, 1e-9, 1e9}, steps[] = {2.0, 2.8, 1.1, 1000.0};
     constexpr double amounts[] = {0.0, 0.0, 1.0, 0.01, 1e-30, 1e30, 3.0}, sides[] = {INF, INF, 1.0, 1e-3, 1e30, 0.0};
-    constexpr int classes[] = {2, 3, 9, 40};
+    constexpr int classes[] = {2, 3, 9};
     Setting s{};
     LearnerOptions& o = s.options;
     Constants& c = o.constants;
@@ -86,7 +86,7 @@ Setting setting_of(Random& random) {
     s.wide_values = random.one_in(2);
     s.tame = !random.one_in(4);
     s.repeats_slots = random.one_in(4);
-    s.many_rows = random.one_in(16);
+    s.many_rows = random.one_in(50);
     s.weighs = random.one_in(2);
     s.drops = random.one_in(2);
     return s;
