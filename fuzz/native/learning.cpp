@@ -31,8 +31,8 @@ constexpr double HARD[] = {0.0,     -0.0,   1.0,          -1.0,       0.5,    2.
                            100.0,   1e-7,   -1e7,         16777217.0, 1e30,   -1e30,  9.9e29,   1e29,        1e20,
                            1e-20,   1e-30,  1e-38,        1e-45,      -1e-45, 1e-160, 1.5e-162, 1e-300,      5e-324,
                            -5e-324, 0x1p96, 1.0000001e30, 3e38,       1e300,  INF,    -INF,     NOT_A_NUMBER};
-constexpr std::size_t TAME = 28;           // so many of them, from the first, are within the limits
-constexpr std::size_t MANY_ROWS = 1100;    // of which threads are used
+constexpr std::size_t TAME = 28;                           // so many of them, from the first, are within the limits
+constexpr std::size_t MANY_ROWS = 1100;                    // of which threads are used
 constexpr double FLOAT_LIMIT = static_cast<float>(LIMIT);  // a float next to 1e30 may be taken for it
 
 // ---- options ----
@@ -107,7 +107,11 @@ struct Batch {
     double value(std::size_t p, bool is_wide) const { return is_wide ? wide[p] : static_cast<double>(narrow[p]); }
     Rows rows(bool is_wide) const {
         const void* const values = is_wide ? static_cast<const void*>(wide.data()) : narrow.data();
-        Rows rows{static_cast<std::int64_t>(indptr.size()) - 1, indptr.data(), indices.data(), values, y.data(),
+        Rows rows{static_cast<std::int64_t>(indptr.size()) - 1,
+                  indptr.data(),
+                  indices.data(),
+                  values,
+                  y.data(),
                   weight.data()};
         rows.wide = is_wide;
         return rows;
@@ -204,13 +208,13 @@ Batch batch_of(const std::string& body, const Setting& s) {
 void print_input(const Batch& batch, const Setting& s) {
     const LearnerOptions& o = s.options;
     const Constants& c = o.constants;
-    std::fprintf(stderr,
-                 "%s classes %d of %d dim %llu cells64 %d values64 %d receipt %d boxed %d (%g to %g) coin %d %d columns "
-                 "%d calibration %d intercept %d beta %g l1 %g l2 %g lower %g upper %g tau %g weighs %d drops %d scales",
-                 c.loss->name, o.outputs, o.most_classes, static_cast<unsigned long long>(o.dim), o.wide_cells,
-                 s.wide_values, o.receipt, o.boxed, s.ends[0], s.ends[1], o.coin, o.coin_input, o.columns,
-                 static_cast<int>(o.calibration), c.intercept, c.beta, c.l1, c.l2, c.lower, c.upper, c.tau, s.weighs,
-                 s.drops);
+    std::fprintf(
+        stderr,
+        "%s classes %d of %d dim %llu cells64 %d values64 %d receipt %d boxed %d (%g to %g) coin %d %d columns "
+        "%d calibration %d intercept %d beta %g l1 %g l2 %g lower %g upper %g tau %g weighs %d drops %d scales",
+        c.loss->name, o.outputs, o.most_classes, static_cast<unsigned long long>(o.dim), o.wide_cells, s.wide_values,
+        o.receipt, o.boxed, s.ends[0], s.ends[1], o.coin, o.coin_input, o.columns, static_cast<int>(o.calibration),
+        c.intercept, c.beta, c.l1, c.l2, c.lower, c.upper, c.tau, s.weighs, s.drops);
     for (int k = 0; k < c.count; ++k) std::fprintf(stderr, " %g", c.h[k]);
     for (std::size_t r = 0; r < std::min<std::size_t>(batch.count(), 100); ++r) {
         std::fprintf(stderr, "\ny %g weight %g:", batch.y[r], batch.weight[r]);
@@ -225,7 +229,8 @@ bool is_good(const Batch& batch, const Setting& s) {
     for (std::size_t r = 0; r < batch.count(); ++r) {
         const double y = batch.y[r], weight = batch.weight[r];
         double largest = 1.0;  // of the intercept
-        for (auto p = static_cast<std::size_t>(batch.indptr[r]); p < static_cast<std::size_t>(batch.indptr[r + 1]); ++p) {
+        for (auto p = static_cast<std::size_t>(batch.indptr[r]); p < static_cast<std::size_t>(batch.indptr[r + 1]);
+             ++p) {
             const double size = std::fabs(batch.value(p, s.wide_values));
             good = good && batch.indices[p] < s.options.dim && size <= (s.wide_values ? LIMIT : FLOAT_LIMIT);
             largest = std::max(largest, size);
@@ -313,7 +318,8 @@ void add_state(State& state, Learner& learner, const Batch& batch, const Setting
     const auto outputs = static_cast<std::size_t>(learner.outputs()), K = static_cast<std::size_t>(learner.scales());
     std::vector<std::uint32_t> slots(learner.dim());
     for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<std::uint32_t>(i);
-    state.emplace_back("cells", learner.wide_cells() ? cells_of<double>(learner, slots) : cells_of<float>(learner, slots));
+    state.emplace_back("cells",
+                       learner.wide_cells() ? cells_of<double>(learner, slots) : cells_of<float>(learner, slots));
     for (std::size_t k = 0; k < K; ++k) {
         Doubles weights(outputs * slots.size());
         learner.weights(static_cast<int>(k), weights.data());
@@ -330,7 +336,8 @@ void add_state(State& state, Learner& learner, const Batch& batch, const Setting
     if (!learner.receipt() || learner.wide_cells()) return;
     state.emplace_back("ledger", numbers_of(learner.ledger(0, nullptr, 0)));
     const std::vector<std::int64_t> some(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(slots.size() / 2));
-    state.emplace_back("ledger of some", numbers_of(learner.ledger(0, some.data(), static_cast<std::int64_t>(some.size()))));
+    state.emplace_back("ledger of some",
+                       numbers_of(learner.ledger(0, some.data(), static_cast<std::int64_t>(some.size()))));
     state.emplace_back("groups", numbers_of(learner.groups(0, learner.scales() - 1)));
 }
 
@@ -386,7 +393,8 @@ void run_learning(const std::string& body, Random random) {
 }  // namespace
 
 Target learning_target() {
-    return {"learning", run_learning,
+    return {"learning",
+            run_learning,
             {"\x01", "\x02\x01\x02", "\x04", "\x0d", "\xfa", "\xff", "\x10\x10", "\x20\x20", "\xa0", "\xf0\xff\xf0",
              std::string("\x01\x00\x02\x10\x10", 5), std::string(8, '\0')}};
 }
