@@ -1,4 +1,4 @@
-"""Fuzz every parser, the kernels, all that reads models and receipts, and threads under AddressSanitizer and UBSan.
+"""Fuzz every parser, the learner, all that reads models and receipts, and threads under AddressSanitizer and UBSan.
 
     python fuzz/run.py [--seconds N] [--seed S] [--target NAME ...] [--plain]
 
@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NATIVE, CORE, CORPUS = ROOT / "fuzz" / "native", ROOT / "src" / "core", ROOT / "fuzz" / "corpus"
 CRASHES, BUILD = ROOT / "fuzz" / "crashes", ROOT / "build" / "fuzz"
-NATIVE_TARGETS = ("vw", "libsvm", "table", "jsonl", "number", "label", "hash", "words", "kernel", "scales")
+NATIVE_TARGETS = ("vw", "libsvm", "table", "jsonl", "number", "label", "hash", "words", "learning")
 PYTHON_TARGETS = ("files", "columns", "streams", "model", "checkpoint", "receipt", "threads")
 
 COMMON = ["-std=c++17", "-Wall", "-Wextra", "-ffp-contract=off", f"-I{CORE}", f"-I{NATIVE}"]
@@ -35,7 +35,7 @@ MODES = {
     "quick": ["-O0"],  # for the tests: soon compiled, and the laws are checked all the same
 }
 COVERED = ["-fsanitize-coverage=trace-pc"]
-KERNEL = ["-fno-math-errno", "-fno-trapping-math"]  # as in CMakeLists.txt
+KERNEL = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]  # as in CMakeLists.txt
 
 
 def log(text: str) -> None:
@@ -46,18 +46,22 @@ def log(text: str) -> None:
 # ---- building ----
 
 
+def is_x86() -> bool:
+    """Whether AVX2 is compiled."""
+    return platform.machine().lower() in ("x86_64", "amd64")
+
+
 def _units() -> list[tuple[Path, list[str]]]:
     """Each file with the options of its own."""
     own: list[tuple[Path, list[str]]] = [(NATIVE / f"{name}.cpp", []) for name in ("main", "mutate")]
     own.append((NATIVE / "coverage.cpp", ["-O2", "-fno-sanitize=all"]))
-    tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning", "kernels", "scales")]
-    core = [file for part in ("learners", "readers", "support") for file in sorted((CORE / part).glob("*.cpp"))]
-    tested += [(file, COVERED) for file in core if not file.stem.endswith(("_portable", "_avx2"))]
-    learners = CORE / "learners"
-    kernels = [(learners / "kernel_portable.cpp", [*COVERED, *KERNEL])]
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        kernels.append((learners / "kernel_avx2.cpp", [*COVERED, *KERNEL, "-mavx2"]))
-    return kernels + tested + own
+    tested = [(NATIVE / f"{name}.cpp", COVERED) for name in ("readers", "scalars", "learning")]
+    core = [file for part in ("learn", "readers", "support") for file in sorted((CORE / part).glob("*.cpp"))]
+    options = {"loops_portable": KERNEL, "losses": KERNEL, "loops_avx2": [*KERNEL, "-mavx2"]}
+    if not is_x86():
+        core.remove(CORE / "learn" / "loops_avx2.cpp")
+    tested += [(file, [*COVERED, *options.get(file.stem, [])]) for file in core]
+    return tested + own
 
 
 def _headers() -> bytes:
@@ -74,7 +78,7 @@ def build_driver(mode: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     options, headers = COMMON + MODES[mode], _headers()
     units = _units()
-    if any(source.name == "kernel_avx2.cpp" for source, _ in units):
+    if is_x86():
         options = [*options, "-DFTPRL_X86"]
 
     def compiled(unit: tuple[Path, list[str]]) -> Path:
@@ -93,7 +97,7 @@ def build_driver(mode: str) -> Path:
     driver = folder / ("driver-" + hashlib.sha256("".join(map(str, objects)).encode()).hexdigest()[:16])
     if not driver.exists():
         part = driver.with_suffix(f".{os.getpid()}")
-        linked = [compiler, *MODES[mode], *map(str, objects), "-o", str(part)]
+        linked = [compiler, *MODES[mode], "-pthread", *map(str, objects), "-o", str(part)]
         subprocess.run(linked, check=True)
         part.replace(driver)
     return driver
@@ -203,7 +207,7 @@ def table(results: list[Result], under: dict[str, str]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Fuzz the parsers, the kernels and the model loader.")
+    parser = argparse.ArgumentParser(description="Fuzz the parsers, the learner and the model loader.")
     every = NATIVE_TARGETS + PYTHON_TARGETS
     parser.add_argument("--seconds", type=float, default=120.0, help="for all targets together, building not counted")
     parser.add_argument("--seed", type=int, default=0)

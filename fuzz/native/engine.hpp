@@ -72,8 +72,7 @@ Target number_target();
 Target label_target();
 Target hash_target();
 Target words_target();
-Target kernel_target();
-Target scales_target();
+Target learning_target();
 Target canary_target();
 
 std::string mutated(std::string body, const std::vector<std::string>& tokens, const std::vector<std::string>& corpus,

@@ -158,9 +158,9 @@ void fail(const std::string& what) {
 }
 
 const std::vector<Target>& targets() {
-    static const std::vector<Target> all = {vw_target(),     libsvm_target(), table_target(), jsonl_target(),
-                                            number_target(), label_target(),  hash_target(),  words_target(),
-                                            kernel_target(), scales_target(), canary_target()};
+    static const std::vector<Target> all = {vw_target(),       libsvm_target(), table_target(), jsonl_target(),
+                                            number_target(),   label_target(),  hash_target(),  words_target(),
+                                            learning_target(), canary_target()};
     return all;
 }
 

@@ -353,7 +353,7 @@ void run_table(const std::string& body, Random random) {
     const std::size_t count = random.one_in(4) || first.fields.empty() ? 1 + random.below(6) : first.fields.size();
     std::vector<Column> columns;
     for (std::size_t i = 0; i < count; ++i)
-        columns.push_back({static_cast<Column::Kind>(random.below(Column::KINDS)), random.pick(names)});
+        columns.push_back({static_cast<Column::Kind>(random.below(KINDS)), random.pick(names)});
     const CellParser::Rules rules = rules_of(random, {std::begin(names), std::end(names)});
     check_look(body, dialect, count, random);
     check_parser(body, random, false, [&](const Options& o, const Labels& l) {
@@ -386,7 +386,7 @@ void run_jsonl(const std::string& body, Random random) {
     const std::vector<const char*> names = {"y", "a", "b", "a.b", "text", "", "w", "\xc3\xa9t\xc3\xa9"};
     std::vector<Column> columns;
     for (const char* name : names) {
-        if (!random.one_in(3)) columns.push_back({static_cast<Column::Kind>(random.below(Column::KINDS)), name});
+        if (!random.one_in(3)) columns.push_back({static_cast<Column::Kind>(random.below(KINDS)), name});
     }
     const CellParser::Rules rules = rules_of(random, names);
     const bool reads_others = random.one_in(2);

@@ -71,7 +71,10 @@ double mean_score(const double (*bins)[BIN_SUMS], int b) {
     return (before * centre(b) + bins[b][BIN_SCORES]) / (before + bins[b][BIN_WEIGHT]);
 }
 
-double log_odds(const Pool& pool) { return std::log(pool.positive / (pool.weight - pool.positive)); }
+// A huge weight of positives rounds the negatives of the prior away.
+double log_odds(const Pool& pool) {
+    return std::log(pool.positive / std::max(pool.weight - pool.positive, pool.weight * 0x1p-53));
+}
 
 }  // namespace
 

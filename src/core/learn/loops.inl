@@ -68,7 +68,8 @@ template <class Cells, class Loss>
 void learn_rows(const BasePass& pass, const Constants& constants, const TableState& state, double* buffer) {
     Cells cells(pass, constants, state, buffer);
     const Loss loss(constants);
-    alignas(32) double scores[MOST_SCALES], reach[MOST_SCALES], slopes[MOST_SCALES], tails[MOST_SCALES];
+    alignas(32) double scores[MOST_SCALES], reach[MOST_SCALES], tails[MOST_SCALES];
+    alignas(32) double slopes[MOST_SCALES] = {};  // 0 in the lanes that are not used
     const int count = cells.count();
     for (std::int64_t r = pass.from; r < pass.to; ++r) {
         const std::int64_t row = r - pass.from;

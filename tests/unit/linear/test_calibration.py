@@ -117,6 +117,13 @@ def test_calibrated_scores_rise_with_scores(seed: int, kind: str, rare: bool) ->
     np.testing.assert_array_equal(one_by_one, after[::37])
 
 
+def test_a_huge_weight_leaves_isotonic_scores_finite() -> None:
+    engine = Engine(Spec(dim=8, scale=1.0, calibrate="isotonic"))
+    scores, losses = learned(engine, Batch.from_rows([{0: 1.0}] * 4, [1.0] * 4, weight=[1.0, 1e20, 1e30, 1.0]))
+    assert np.isfinite(scores).all()
+    assert np.isfinite(losses).all()
+
+
 def test_rates_are_those_of_scikit_learn() -> None:
     batch = rows_of(2000)
     engine = Engine(Spec(dim=64, scale=1.0, calibrate="isotonic"))
