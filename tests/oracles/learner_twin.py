@@ -63,7 +63,7 @@ class LearnerTwin:
 
     @staticmethod
     def _loss_of(w: list[float], said: Said, side: float) -> float:
-        """Return the log loss of a label: from the mixed chance, unless both labels' chances are not far enough from 0."""
+        """Return the log loss of a label: from the mixed chance, unless one is hardly above 0."""
         chances = {1.0: 0.0, -1.0: 0.0}
         for part, s in zip(w, said.experts, strict=True):
             e = math.exp(-abs(s))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, final
 
 from ftprl._core import trim
 from ftprl.data import Batch, Position, Source
-from ftprl.data.jobs import JobSource
 from ftprl.data.order import GivenOrder, Order, RandomOrder, Stage
 from ftprl.errors import BadModel, Interrupted
 from ftprl.linear.model import Model
