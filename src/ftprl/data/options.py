@@ -152,7 +152,7 @@ MOST = 64  # interactions, and so at most as many distinct terms as the core tak
 def parse_interactions(requested: Any) -> Interactions:
     """Interactions as typed, `user:ad`, or as lists of columns, whose names may have a colon.
 
-    >>> parse(["user:ad", ["a", "b:c"]])
+    >>> parse_interactions(["user:ad", ["a", "b:c"]])
     (('user', 'ad'), ('a', 'b:c'))
     """
     every = [requested] if isinstance(requested, str) else list(requested or ())
@@ -259,7 +259,7 @@ def _size_for(part: Mapping[str, Any], name: str) -> Any:
 def parse_grams(ngrams: Any = None, skips: Any = None, char_ngrams: Any = None) -> Grams:
     """The options as typed: a number for all, `body=2` for one column or namespace, several of these, or a dict.
 
-    >>> parse(2, char_ngrams=["body=3-5"])
+    >>> parse_grams(2, char_ngrams=["body=3-5"])
     Grams(ngrams={'*': 2}, skips={}, char_ngrams={'body': (3, 5)})
     """
     grams = Grams(

@@ -45,7 +45,7 @@ def test_train_inspect_certify_and_verify(sales: Path, scale: str, capsys: pytes
     assert weights["price*size"] > 0.02  # a bound of a column is not one of its interactions
     assert run(["inspect", "m"]) == 0
     shown = capsys.readouterr().out
-    assert "4 weights have bounds by name, an unknown number of them in a cell with other names" in shown
+    assert "4 weights have bounds by name" in shown
     assert "bounds=price=:0,city=-0.01:0.02,prize=0:" in shown
     assert run(["certify", "m", "-o", "r"]) == 0
     assert run(["verify", "r", "sales.csv", "--model", "m"]) == 0

@@ -55,7 +55,7 @@ def test_probabilities_scores_and_weights_agree() -> None:
 
 
 def test_coefficients_of_a_mixture_are_near_its_scores() -> None:
-    for shuffle, least in ((False, 0.94), (True, 0.93)):
+    for shuffle, least in ((False, 0.94), (True, 0.91)):
         classifier = FTPRLClassifier(multi_class="softmax", shuffle=shuffle).fit(X, Y)
         linear, scores = X @ classifier.coef_.T + classifier.intercept_, classifier.decision_function(X)
         assert np.corrcoef(linear.ravel(), scores.ravel())[0, 1] > least
